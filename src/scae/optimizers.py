@@ -1,0 +1,153 @@
+"""The paper's optimiser, its alternatives and their learning-rate schedules (appendix A.2)."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.optim import Adam, AdamW, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+from scae.config import OptimizerConfig
+from scae.errors import ScaeError
+
+ADAM_EPSILON = 1e-8
+
+
+@runtime_checkable
+class TwoLevelModel(Protocol):
+    """A model whose parameters belong to the part level or to the object level."""
+
+    def parameters(self) -> Iterator[Parameter]: ...
+
+    def part_parameters(self) -> Iterator[Parameter]: ...
+
+    def object_parameters(self) -> Iterator[Parameter]: ...
+
+
+class TFRMSProp(Optimizer):
+    r"""RMSProp as TensorFlow 1 computes it, with which the paper's models were trained.
+
+    .. math::
+        s &\leftarrow \rho s + (1 - \rho) g^2, \quad s_0 = 1 \\
+        v &\leftarrow \mu v + \eta\, g / \sqrt{s + \epsilon} \\
+        w &\leftarrow w - v
+
+    ``torch.optim.RMSprop`` adds epsilon outside the root, starts s at 0 and keeps the
+    learning rate out of v, so a changed learning rate also rescales past updates there.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        lr: float = 1e-5,
+        momentum: float = 0.9,
+        epsilon: float = 1e-10,
+        decay: float = 0.9,
+    ) -> None:
+        for name, value in (("lr", lr), ("momentum", momentum), ("epsilon", epsilon)):
+            if not value >= 0:
+                raise ScaeError(f"RMSProp's {name} is {value}; give a value of at least 0.")
+        if not 0 <= decay < 1:
+            raise ScaeError(f"RMSProp's decay is {decay}; give a value in [0, 1).")
+        defaults = {"lr": lr, "momentum": momentum, "epsilon": epsilon, "decay": decay}
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Update every parameter that has a gradient."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            grads = [p.grad for p in params]
+            for p in params:
+                if not self.state[p]:
+                    self.state[p]["mean_square"] = torch.ones_like(p)
+                    self.state[p]["momentum_buffer"] = torch.zeros_like(p)
+            mean_squares = [self.state[p]["mean_square"] for p in params]
+            buffers = [self.state[p]["momentum_buffer"] for p in params]
+
+            torch._foreach_mul_(mean_squares, group["decay"])
+            torch._foreach_addcmul_(mean_squares, grads, grads, value=1 - group["decay"])
+            roots = torch._foreach_add(mean_squares, group["epsilon"])
+            torch._foreach_sqrt_(roots)
+            torch._foreach_mul_(buffers, group["momentum"])
+            torch._foreach_addcdiv_(buffers, grads, roots, value=group["lr"])
+            torch._foreach_sub_(params, buffers)
+        return loss
+
+
+def build_optimizer(model: TwoLevelModel, config: OptimizerConfig, batch: int) -> Optimizer:
+    """The configured optimiser with one parameter group per level of the model.
+
+    ``batch`` is the number of examples per update over all processes: the paper's
+    epsilon, (10 * batch)^-2, depends on it.
+    """
+    groups = _parameter_groups(model, config)
+    if config.name == "rmsprop":
+        epsilon = (10 * batch) ** -2 if config.epsilon is None else config.epsilon
+        return TFRMSProp(groups, lr=config.lr, momentum=config.momentum, epsilon=epsilon)
+    epsilon = ADAM_EPSILON if config.epsilon is None else config.epsilon
+    devices = {p.device.type for group in groups for p in group["params"]}
+    # Fused kernels unscale half-precision gradients inside the update: too late for clipping.
+    fused = devices <= ({"cpu", "cuda"} if config.clip is None else {"cpu"})
+    if config.name == "adam":
+        return Adam(groups, lr=config.lr, betas=config.betas, eps=epsilon, fused=fused)
+    return AdamW(
+        groups,
+        lr=config.lr,
+        betas=config.betas,
+        eps=epsilon,
+        weight_decay=config.weight_decay,
+        fused=fused,
+    )
+
+
+def _parameter_groups(model: TwoLevelModel, config: OptimizerConfig) -> list[dict[str, Any]]:
+    levels = (
+        ("parts", model.part_parameters(), config.lr),
+        ("objects", model.object_parameters(), config.lr * config.object_lr),
+    )
+    groups: list[dict[str, Any]] = []
+    for name, parameters, lr in levels:
+        trainable = [p for p in parameters if p.requires_grad]
+        if trainable:
+            groups.append({"name": name, "params": trainable, "lr": lr})
+    # A parameter of neither level would silently stay at its initial value.
+    grouped = {id(p) for group in groups for p in group["params"]}
+    missing = sum(p.requires_grad and id(p) not in grouped for p in model.parameters())
+    if missing:
+        raise ValueError(f"{missing} trainable parameters belong to neither level of the model")
+    return groups
+
+
+def learning_rate_factor(config: OptimizerConfig, step: int, steps: int) -> float:
+    """Factor on the learning rate for update number ``step`` (from 0) of ``steps``.
+
+    Warm-up rises linearly and reaches 1 at its last update. The exponential schedule decays
+    smoothly, ``decay ** (step / decay_steps)``; the cosine falls from the end of the warm-up
+    and would reach ``final_lr`` at ``steps``, so the last update still moves the weights.
+    """
+    if step < config.warmup:
+        warm = (step + 1) / config.warmup
+    else:
+        warm = 1.0
+    if config.schedule == "exponential":
+        return warm * config.decay ** (step / config.decay_steps)
+    if config.schedule == "cosine":
+        progress = (step - config.warmup) / max(1, steps - config.warmup)
+        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, progress))))
+        return warm * (config.final_lr + (1 - config.final_lr) * fall)
+    return warm
+
+
+def build_schedule(optimizer: Optimizer, config: OptimizerConfig, steps: int) -> LambdaLR:
+    """``learning_rate_factor`` as a scheduler, to be stepped after every update."""
+    return LambdaLR(optimizer, lambda step: learning_rate_factor(config, step, steps))
