@@ -1,0 +1,95 @@
+"""Every experiment of the paper by name: presets are functions that return complete configs."""
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from scae.config import Experiment, ImageExperiment
+from scae.errors import ScaeError
+from scae.experiments import literal, recommended, release
+from scae.experiments.ablations import ABLATIONS, ablate
+from scae.experiments.images import for_images, images
+from scae.experiments.measured import Measurement, measured
+
+__all__ = ["preset", "names", "describe", "for_images", "Description", "Measurement"]
+
+Kind = Literal["recommended", "literal", "release", "ablation"]
+
+RECOMMENDED: dict[str, Callable[[], Experiment]] = {
+    "digits": recommended.digits,
+    "constellation": recommended.constellation,
+    "constellation-baseline": recommended.constellation_baseline,
+    "mnist": recommended.mnist,
+    "mnist40": recommended.mnist40,
+    "svhn": recommended.svhn,
+    "cifar10": recommended.cifar10,
+    "images": images,
+}
+LITERAL: dict[str, Callable[[], Experiment]] = {
+    "constellation-paper": literal.constellation_paper,
+    "mnist-paper": literal.mnist_paper,
+    "mnist40-paper": literal.mnist40_paper,
+    "svhn-paper": literal.svhn_paper,
+    "cifar10-paper": literal.cifar10_paper,
+}
+RELEASE: dict[str, Callable[[], Experiment]] = {
+    "mnist-release": release.mnist_release,
+    "constellation-release": release.constellation_release,
+}
+ABLATED: dict[str, Callable[[], ImageExperiment]] = {
+    "mnist": recommended.mnist,
+    "mnist40": recommended.mnist40,
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """One row of `scae presets`."""
+
+    name: str
+    kind: Kind
+    source: str
+    summary: str
+    measured: Measurement | None
+
+
+def names() -> list[str]:
+    """Names of all presets: recommended, literal, release, then ablations."""
+    ablations = [f"{base}/{name}" for base in ABLATED for name in ABLATIONS]
+    return [*RECOMMENDED, *LITERAL, *RELEASE, *ablations]
+
+
+def preset(name: str) -> Experiment:
+    """The complete configuration of a named experiment."""
+    if function := _functions().get(name):
+        return function()
+    base, _, edit = name.partition("/")
+    if base in ABLATED and edit in ABLATIONS:
+        return ablate(ABLATED[base](), edit)
+    near = difflib.get_close_matches(name, names(), 1)
+    hint = f"did you mean {near[0]!r}?" if near else "`scae presets` lists them."
+    raise ScaeError(f"There is no preset {name!r}; {hint}")
+
+
+def describe(name: str) -> Description:
+    """Where a preset comes from, what it is, and what was measured with it."""
+    experiment = preset(name)
+    if function := _functions().get(name):
+        summary = (function.__doc__ or "").partition("\n")[0].rstrip(".")
+    else:
+        base, _, edit = name.partition("/")
+        summary = f"{base} with {ABLATIONS[edit].row}"
+    return Description(name, _kind(name), experiment.source, summary, measured(name))
+
+
+def _functions() -> dict[str, Callable[[], Experiment]]:
+    return {**RECOMMENDED, **LITERAL, **RELEASE}
+
+
+def _kind(name: str) -> Kind:
+    if name in RECOMMENDED:
+        return "recommended"
+    if name in LITERAL:
+        return "literal"
+    return "release" if name in RELEASE else "ablation"
