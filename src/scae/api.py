@@ -1,0 +1,78 @@
+"""Trained models by name or path: shipped weights, run folders and weights files."""
+
+import difflib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from scae.config import Experiment
+from scae.errors import ScaeError
+from scae.models import CapsuleModel, build
+from scae.weights_file import load_weights
+
+WEIGHTS = "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A trained model with the experiment that made it and where it came from."""
+
+    model: CapsuleModel
+    experiment: Experiment
+    origin: Path
+
+
+@cache
+def shipped() -> dict[str, Path]:
+    """Folders of the models that come with the package, by name."""
+    root = Path(str(files("scae"))) / "weights"
+    return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{WEIGHTS}"))}
+
+
+def load(source: str | Path) -> CapsuleModel:
+    """A trained model, ready for evaluation.
+
+    `source` is the name of a shipped model (``scae.load("mnist")``), a run folder or a
+    weights file. A folder in the way of a name is reached as ``./mnist``.
+    """
+    return load_source(source).model
+
+
+def load_source(source: str | Path) -> Loaded:
+    """`load` with the experiment and the place the weights came from."""
+    path = find_weights(source)
+    experiment, state = load_weights(path)
+    model = build(experiment.model)
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ScaeError(
+            f"The weights in {path} do not fit the model they describe ({reason}); "
+            "use an undamaged copy."
+        ) from None
+    return Loaded(model.eval(), experiment, path.parent)
+
+
+def find_weights(source: str | Path) -> Path:
+    """The weights file that a name, run folder or path stands for."""
+    if isinstance(source, str) and source in shipped():
+        return shipped()[source] / WEIGHTS
+    path = Path(source)
+    if path.is_file():
+        return path
+    if (path / WEIGHTS).is_file():
+        return path / WEIGHTS
+    if path.is_dir():
+        raise ScaeError(
+            f"Folder {path} holds no {WEIGHTS}; expected the folder of a finished run, "
+            "made by `scae train`."
+        )
+    known = ", ".join(shipped()) or "none yet"
+    near = difflib.get_close_matches(str(source), shipped(), 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise ScaeError(
+        f"There is no model {str(source)!r}: expected a run folder, a weights file or the name "
+        f"of a shipped model ({known}).{hint}"
+    )

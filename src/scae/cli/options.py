@@ -1,0 +1,101 @@
+"""Options from typed dataclasses by tyro, with every mistake answered in one sentence."""
+
+import contextlib
+import difflib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+import tyro
+
+from scae.errors import ScaeError
+
+Options = TypeVar("Options")
+
+DataDir = Annotated[Path | None, tyro.conf.arg(name="data")]
+"""An option `--data DIR` that leaves `--data.name` and the like to the experiment."""
+
+RULE = re.compile(r"^[\s│|]*[─-]{5,}[\s│|]*$")
+# Python's own words for a value that is not of the type, and ours.
+REPLACED = (
+    (r"invalid literal for int\(\) with base 10: ('.*?')", r"\1 is not a whole number"),
+    (r"could not convert string to float: ('.*?')", r"\1 is not a number"),
+    (r"Could not find valid parse for arguments: (\[.*?\])", r"\1 are not valid values"),
+    (r"^Error parsing (\S+): ", r"\1: "),
+    (r"^invalid choice ('.*?') for argument '(.*?)'\. Expected one of \((.*?),?\)\.?$",
+     r"\2: \1 is not one of \3"),
+    (r"^Missing value for argument '(.*?)'.*$", r"\1 needs a value"),
+)  # fmt: skip
+
+
+def parse(
+    options: type[Options],
+    arguments: Sequence[str],
+    command: str,
+    default: Options | None = None,
+) -> Options:
+    """The dataclass `options` filled from the command line."""
+    _refuse_unknown(options if default is None else default, arguments, command)
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            result = tyro.cli(
+                options, prog=f"scae {command}", args=list(arguments), default=default
+            )
+            return cast(Options, result)
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise ScaeError(f"{_sentence(errors.getvalue())}; see `scae {command} --help`.") from None
+
+
+def _refuse_unknown(options: object, arguments: Sequence[str], command: str) -> None:
+    """An unknown option is answered with the nearest known one."""
+    known = {"-h", "--help", *option_names(options)}
+    for argument in arguments:
+        name = argument.partition("=")[0].replace("_", "-")
+        if name.startswith("--") and len(name) > 2 and name not in known:
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.7)
+            hint = f"did you mean {near[0]}?" if near else f"see `scae {command} --help`."
+            raise ScaeError(f"unknown option {argument.partition('=')[0]}; {hint}")
+
+
+def option_names(options: object, prefix: str = "--") -> Iterator[str]:
+    """Names of all options of a dataclass (or of an example of it), as typed by the user."""
+    for field in fields(options):  # type: ignore[arg-type]
+        value = getattr(options, field.name, None)
+        inner = value if is_dataclass(value) else field.type
+        name = _shown_name(field.type, field.name)
+        if is_dataclass(inner):
+            yield from option_names(inner, f"{prefix}{name}." if name else prefix)
+        else:
+            yield f"{prefix}{name}"
+            if field.type is bool:
+                yield f"{prefix}no-{name}"
+
+
+def _shown_name(annotation: Any, name: str) -> str:
+    for extra in getattr(annotation, "__metadata__", ()):
+        shown = getattr(extra, "name", None)
+        if isinstance(shown, str):
+            return shown
+    return name.replace("_", "-")
+
+
+def _sentence(box: str) -> str:
+    """The first paragraph of tyro's framed message, in plainer words."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    lines = []
+    for line in text.splitlines():
+        if line.lstrip().startswith(("╭", "╰", "+-")):
+            continue
+        if RULE.match(line):
+            break
+        lines.append(line.strip("│| \t"))
+    sentence = " ".join(" ".join(lines).split()) or "these options could not be read"
+    for pattern, words in REPLACED:
+        sentence = re.sub(pattern, words, sentence)
+    return sentence.rstrip(".")
