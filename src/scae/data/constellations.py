@@ -1,0 +1,165 @@
+"""Scenes of point patterns under random similarity transforms (section 3.1).
+
+Each pattern p of a scene is kept with probability `keep` and placed as in the release,
+
+    x = s R(theta) p + t,   s ~ U[scale],  theta ~ U[-max_rotation, max_rotation],
+                            t ~ U[0, translation]^2 / s,
+
+that is, rotated about the origin (not its centre) and shifted less the larger it is.
+"""
+
+import hashlib
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from scae.config import ConstellationDataConfig
+from scae.data.interface import SCENE, rows_of, stream
+from scae.data.points import Scenes, normalise
+from scae.errors import ScaeError
+
+# Squares and triangles have the release's coordinates and order: side 2 around (2, 2).
+PATTERNS: dict[str, tuple[tuple[float, float], ...]] = {
+    "square": ((3, 3), (1, 1), (3, 1), (1, 3)),
+    "triangle": ((1, 2), (3, 1), (3, 3)),
+    "pentagon": tuple(
+        (float(2 + np.sin(2 * np.pi * i / 5)), float(2 + np.cos(2 * np.pi * i / 5)))
+        for i in range(5)
+    ),
+    "L": ((1, 1), (1, 2), (1, 3), (2, 1)),
+}
+
+# The release normalises 100 batches with one range.
+BATCHES_PER_RANGE = 100
+SCENES_PER_RANGE = 6400
+
+
+@dataclass(frozen=True)
+class Draws:
+    """All that is random in scenes; uniform numbers lie in [0, 1)."""
+
+    rotation: Float[np.ndarray, "scenes patterns"]
+    scale: Float[np.ndarray, "scenes patterns"]
+    translation: Float[np.ndarray, "scenes patterns 2"]
+    kept: Float[np.ndarray, "scenes patterns"]
+    """1 where a pattern is present."""
+    order: Int64[np.ndarray, "scenes points"]
+    """Position each output point had before shuffling."""
+    noise: Float[np.ndarray, "scenes points 2"] | None = None
+    """Standard normal noise, in the order before shuffling."""
+
+
+def corners_of(pattern: str) -> Float[np.ndarray, "corners 2"]:
+    """Corners of a named pattern, or of a user's own written as "x,y x,y ..."."""
+    if pattern in PATTERNS:
+        return np.array(PATTERNS[pattern], np.float64)
+    try:
+        pairs = [corner.split(",") for corner in pattern.split()]
+        corners = np.array([[float(x), float(y)] for x, y in pairs], np.float64)
+    except ValueError:
+        corners = np.empty((0, 2))
+    if len(corners) == 0 or not np.isfinite(corners).all():
+        raise ScaeError(
+            f"Pattern {pattern!r} is neither one of {', '.join(PATTERNS)} nor a list of corners "
+            'such as "1,1 1,3 3,1".'
+        )
+    return corners
+
+
+def draw(config: ConstellationDataConfig, rng: np.random.Generator, count: int) -> Draws:
+    """Random numbers for `count` scenes."""
+    patterns = len(config.patterns)
+    points = sum(len(corners_of(p)) for p in config.patterns)
+    return Draws(
+        rotation=rng.random((count, patterns)),
+        scale=rng.random((count, patterns)),
+        translation=rng.random((count, patterns, 2)),
+        kept=(rng.random((count, patterns)) < config.keep).astype(np.float64),
+        order=rng.random((count, points)).argsort(1),
+        noise=rng.standard_normal((count, points, 2)) if config.noise else None,
+    )
+
+
+def arrange(config: ConstellationDataConfig, draws: Draws) -> Scenes:
+    """Scenes that follow from given random numbers."""
+    corners = [corners_of(p) for p in config.patterns]
+    owner = np.repeat(np.arange(len(corners)), [len(c) for c in corners])  # (points,)
+    angle = np.deg2rad(config.max_rotation) * (2 * draws.rotation - 1)  # (scenes, patterns)
+    low, high = config.scale
+    scale = low + (high - low) * draws.scale
+    shift = config.translation * draws.translation / scale[..., None]  # (scenes, patterns, 2)
+    cos, sin = (scale * np.cos(angle))[:, owner], (scale * np.sin(angle))[:, owner]
+    x, y = np.concatenate(corners).T  # (points,) each
+    points = np.stack([cos * x - sin * y, sin * x + cos * y], -1) + shift[:, owner]
+    if draws.noise is not None:
+        points = points + config.noise * draws.noise
+    # Shuffle, so that a point's position in the set says nothing about its pattern.
+    points = np.take_along_axis(points, draws.order[..., None], 1)  # (scenes, points, 2)
+    pattern_id = owner[draws.order]  # (scenes, points)
+    presence = np.take_along_axis(draws.kept, pattern_id, 1)
+    present = torch.from_numpy(presence).float()
+    normalised = normalise(torch.from_numpy(points), present.double(), config.normalise)
+    return Scenes(normalised.float(), present, torch.from_numpy(pattern_id))
+
+
+class ConstellationSource:
+    """Endless generated scenes; with `global` normalisation, one range per 100 batches."""
+
+    name = "constellations"
+
+    def __init__(self, config: ConstellationDataConfig, seed: int) -> None:
+        check(config)
+        self.config, self._seed = config, seed
+        self._cached: tuple[tuple[int, int], Scenes] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Sha-256 of the generator's settings."""
+        return hashlib.sha256(repr(sorted(asdict(self.config).items())).encode()).hexdigest()
+
+    def batch(
+        self, step: int, size: int, rank: int = 0, world: int = 1
+    ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
+        """Points and presences of process `rank` of the global batch of `size` scenes."""
+        rows = rows_of(size, rank, world)
+        chunk, position = step, 0
+        if self.config.normalise == "global":
+            chunk, position = divmod(step, BATCHES_PER_RANGE)
+        if self._cached is None or self._cached[0] != (chunk, size):
+            count = size * (BATCHES_PER_RANGE if self.config.normalise == "global" else 1)
+            draws = draw(self.config, stream(self._seed, SCENE, chunk), count)
+            self._cached = (chunk, size), arrange(self.config, draws)
+        scenes = self._cached[1]
+        rows = slice(position * size + rows.start, position * size + rows.stop)
+        return scenes.points[rows].clone(), scenes.presence[rows].clone()
+
+
+def generate(config: ConstellationDataConfig, seed: int, count: int) -> Scenes:
+    """`count` scenes with ground truth; never those a training with the same seed sees."""
+    check(config)
+    # A global range of few scenes would be narrower than the one training sees.
+    drawn = max(count, SCENES_PER_RANGE) if config.normalise == "global" else count
+    held_out = 1  # training keys have three numbers, this one has four
+    scenes = arrange(config, draw(config, stream(seed, SCENE, 0, held_out), drawn))
+    assert scenes.pattern_id is not None
+    return Scenes(scenes.points[:count], scenes.presence[:count], scenes.pattern_id[:count])
+
+
+def check(config: ConstellationDataConfig) -> None:
+    """Refuse settings that cannot make scenes."""
+    if not config.patterns:
+        raise ScaeError("Constellations need at least one pattern.")
+    for pattern in config.patterns:
+        corners_of(pattern)
+    low, high = config.scale
+    if not 0 < low <= high < float("inf"):
+        raise ScaeError(f"The scale range must be positive and ascending, got {low} to {high}.")
+    if not 0 <= config.keep <= 1:
+        raise ScaeError(f"The probability `keep` must lie in [0, 1], got {config.keep}.")
+    for field in ("max_rotation", "translation", "noise"):
+        value = getattr(config, field)
+        if not 0 <= value < float("inf"):
+            raise ScaeError(f"Constellations need a finite {field} of at least 0, got {value}.")

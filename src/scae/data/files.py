@@ -1,0 +1,120 @@
+"""Reading files that may be missing, damaged or hostile, in bounded memory.
+
+Every reader of binary data sets goes through here: nothing is decompressed beyond what a
+file's own header declares, and every failure is one sentence that names the file.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from jaxtyping import UInt8
+
+from scae.errors import ScaeError
+
+# Deflate cannot shrink data by more than this factor; a header that claims more is lying.
+MAX_DEFLATE_RATIO = 1032
+
+
+def damaged(path: Path, expected: str, found: str) -> ScaeError:
+    """The error for a file whose contents are not what they should be."""
+    return ScaeError(f"File {path} is not {expected}: {found}; replace it with a whole copy.")
+
+
+def looks_like_html(start: bytes) -> bool:
+    """Whether a file's first bytes are those of a web page, such as a saved error page."""
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")[:15].lower()
+    return text.startswith((b"<!doctype", b"<html", b"<head", b"<?xml"))
+
+
+def check_start(path: Path, start: bytes, expected: str) -> None:
+    """Refuse empty files and web pages with a sentence of their own."""
+    if not start:
+        raise damaged(path, expected, "it is empty")
+    if looks_like_html(start):
+        raise damaged(path, expected, "it is a web page, probably a saved error message")
+
+
+@contextmanager
+def open_binary(path: Path, expected: str) -> Iterator["Reader"]:
+    """Open a plain or gzipped file, told apart by content and not by name."""
+    try:
+        with open(path, "rb") as raw:
+            start = raw.read(64)
+            check_start(path, start, expected)
+            raw.seek(0, io.SEEK_END)
+            stored = raw.tell()
+            raw.seek(0)
+            if start[:2] == b"\x1f\x8b":
+                with gzip.GzipFile(fileobj=raw) as unzipped:
+                    yield Reader(path, unzipped, stored * MAX_DEFLATE_RATIO, expected)
+            elif path.suffix == ".gz":
+                raise damaged(path, expected, "it is named .gz but is not gzipped")
+            else:
+                yield Reader(path, raw, stored, expected)
+    except FileNotFoundError:
+        raise ScaeError(f"File {path} does not exist.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise damaged(path, expected, _first_line(error)) from None
+
+
+class Reader:
+    """Reads exactly what is asked for, or fails with the file's name."""
+
+    def __init__(self, path: Path, handle: BinaryIO | gzip.GzipFile, most: int, expected: str):
+        self.path, self._handle, self._most, self._expected = path, handle, most, expected
+
+    def take(self, count: int) -> UInt8[np.ndarray, " count"]:
+        """The next `count` bytes; allocates nothing when the file cannot hold them."""
+        if count > self._most:
+            raise self.fail(f"its header asks for {count} bytes, more than the file can hold")
+        data = np.empty(count, np.uint8)
+        view, done = data.data, 0
+        while done < count:
+            got = self._handle.readinto(view[done:])  # type: ignore[union-attr]
+            if not got:
+                raise self.fail(f"it ends after {done} of {count} bytes")
+            done += got
+        return data
+
+    def take_up_to(self, count: int) -> UInt8[np.ndarray, " taken"]:
+        """All that follows, but at most `count` bytes, for formats without a length."""
+        chunks, left = [], count
+        while left and (chunk := self._handle.read(min(left, 1 << 20))):
+            chunks.append(chunk)
+            left -= len(chunk)
+        return np.frombuffer(b"".join(chunks), np.uint8)
+
+    def end(self) -> None:
+        """Check that nothing follows; for gzip this also verifies the checksum."""
+        if self._handle.read(1):
+            raise self.fail("it is longer than it should be")
+
+    def fail(self, found: str) -> ScaeError:
+        return damaged(self.path, self._expected, found)
+
+
+def plain_or_gz(folder: Path, stem: str) -> Path | None:
+    """The file `stem` or `stem.gz` in a folder, if either is there."""
+    for name in (stem, stem + ".gz"):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
+def check_labels(path: Path, labels: np.ndarray, classes: int, count: int) -> None:
+    """Labels must be whole numbers in [0, classes), one for each of `count` images."""
+    if labels.shape != (count,):
+        raise ScaeError(f"File {path} has {labels.size} labels for {count} images.")
+    if count and not (labels.min() >= 0 and labels.max() < classes):
+        worst = labels.max() if labels.max() >= classes else labels.min()
+        raise ScaeError(f"File {path} has a label {worst}; expected 0 to {classes - 1}.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
