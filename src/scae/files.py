@@ -1,0 +1,59 @@
+"""Files that are either complete or not there, whatever stops the process."""
+
+import contextlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+PARTIAL_SUFFIX = ".partial"
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that readers see the old content or the new one, never a part.
+
+    The bytes go to a temporary file in the same folder and reach the disk before the
+    rename, so a power cut after it cannot leave an empty file behind. When writing fails
+    (disk full), the temporary file is removed and the old file stays.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
+    try:
+        with open(partial, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """`write_bytes` for UTF-8 text."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """`write_bytes` for a JSON value, indented for people to read."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable (not needed, and not possible, on Windows)."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what writers killed in the middle left in a folder that nobody else writes to."""
+    for path in folder.glob(f".*{PARTIAL_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""Trained weights and the experiment they belong to, in one safetensors file."""
+
+import json
+from pathlib import Path
+
+import safetensors.torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from scae import config_json, files
+from scae.config import Experiment
+from scae.errors import ScaeError
+
+METADATA_KEY = "scae"
+
+
+def save_weights(model: nn.Module, experiment: Experiment, path: Path) -> None:
+    """Write a model's weights with its experiment, so that the file alone can be loaded."""
+    write_state(model.state_dict(), experiment, path)
+
+
+def write_state(state: dict[str, Tensor], experiment: Experiment, path: Path) -> None:
+    """`save_weights` for a state dict; the same state gives the same bytes."""
+    metadata = {METADATA_KEY: json.dumps(config_json.to_json(experiment), allow_nan=False)}
+    files.write_bytes(path, safetensors.torch.save(separate(state), metadata))
+
+
+def load_weights(path: Path) -> tuple[Experiment, dict[str, Tensor]]:
+    """The experiment and state dict of a weights file; nothing in it is executed."""
+    tensors, text = read(path)
+    return config_json.parse(text, str(path)), tensors
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], str]:
+    """Tensors and the text under our metadata key, or one clear sentence."""
+    if not path.is_file():
+        raise ScaeError(f"{path} does not exist; expected a safetensors file.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if METADATA_KEY not in metadata:
+                raise ScaeError(
+                    f"{path} is a safetensors file without scae's metadata; "
+                    "expected one that `scae train` wrote."
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+        raise ScaeError(
+            f"{path} is not a readable safetensors file ({error}); use an undamaged copy."
+        ) from None
+    return tensors, metadata[METADATA_KEY]
+
+
+def separate(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors on the CPU that share no memory, which is all safetensors can store."""
+    return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}
