@@ -1,0 +1,320 @@
+"""Every choice of an experiment as typed, immutable dataclasses.
+
+A preset (``scae.experiments``) is a function that returns one of the two experiment
+classes below; the command line, the estimator and the tables edit fields of it and
+nothing else. Field docstrings are the command line's help, so they name the paper's value.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+PoseKind = Literal["affine", "similarity"]
+Form = Literal["printed", "released"]
+
+
+@dataclass(frozen=True)
+class SetTransformerConfig:
+    """Encoder of a set of parts (Lee et al. 2019; table 3, row "set transformer")."""
+
+    layers: int = 3
+    """Number of self-attention blocks. Paper: 4 (constellations), 3 (images)."""
+    heads: int = 1
+    """Attention heads. Paper: 4 (constellations), 1 (MNIST), 2 (SVHN, CIFAR-10)."""
+    width: int = 16
+    """Hidden units. Paper: 128 (constellations), 16 (MNIST), 64 (SVHN, CIFAR-10)."""
+    width_per_head: bool = False
+    """Read `width` per head, as the paper's tables are printed; released: total over heads."""
+    output: int = 256
+    """Length of an object encoding. Paper: 32 (constellations), 256 (MNIST), 128 (others)."""
+    layer_norm: bool = True
+    """Layer normalisation after attention and after the MLP. Paper: yes."""
+    inducing_points: int = 0
+    """Inducing points of each block; 0 uses full self-attention. Paper: 0."""
+    presence: Literal["mask", "log"] = "log"
+    """How presence biases attention: released -(1-p)*1e32 (`mask`) or log p (`log`)."""
+
+    @property
+    def total_width(self) -> int:
+        return self.width * self.heads if self.width_per_head else self.width
+
+
+@dataclass(frozen=True)
+class NoiseConfig:
+    """Uniform noise on presence logits that pushes presences towards 0 or 1 (section 2.4)."""
+
+    amplitude: float = 2.0
+    """Noise is U[-amplitude, amplitude]. Paper: 2."""
+    part: bool = True
+    """Noise on the part presences d_m. Paper: yes; ablation "no noise in part caps"."""
+    object: bool = True
+    """Noise on the object presences a_k. Paper: yes; ablation "no noise in object caps"."""
+    object_part: bool = True
+    """Noise on the conditional part presences a_{k,m}. Paper: yes; goes with `object`."""
+    in_evaluation: bool = False
+    """Keep the noise outside training, as the released code does."""
+
+
+@dataclass(frozen=True)
+class LossWeights:
+    """Weights of the named terms of the loss (table 4)."""
+
+    image: float = 1.0
+    """Image log-likelihood, eq. 10. Paper: 1."""
+    part: float = 1.0
+    """Part log-likelihood, eq. 5 or 11. Paper: 1 (SVHN 2.56, CIFAR-10 2.075)."""
+    deformation: float = 10.0
+    """Size of the dynamic object-part relationship, appendix D. Paper: 10."""
+    prior_within: float = 1.0
+    """First term of eq. 13. Paper: 1 (SVHN 0.22, CIFAR-10 0.17)."""
+    prior_between: float = 1.0
+    """Second term of eq. 13. Paper: 1 (SVHN 0.1, CIFAR-10 0.1)."""
+    posterior_within: float = 10.0
+    """First term of eq. 14. Paper: 10 (SVHN 8.62, CIFAR-10 1.39, constellations 0)."""
+    posterior_between: float = 10.0
+    """Second term of eq. 14. Paper: 10 (SVHN 0.26, CIFAR-10 7.32, constellations 0)."""
+    two_parts: float = 0.0
+    """"Wins at least two parts" loss, appendix C. Paper: 10 for constellations, else 0."""
+
+
+@dataclass(frozen=True)
+class StackedConfig:
+    """A Stacked Capsule Autoencoder: parts of images, objects of parts (sections 2.2, 2.3)."""
+
+    image_size: tuple[int, int] = (28, 28)
+    """Height and width of the images."""
+    channels: int = 1
+    """Channels of the images."""
+    parts: int = 24
+    """Part capsules M, each with one template. Paper: 24 (CIFAR-10: 32)."""
+    objects: int = 24
+    """Object capsules K. Paper: 24 (MNIST), 32 (SVHN), 64 (CIFAR-10)."""
+    classes: int = 10
+    """Assumed number of classes C: sets the sparsity targets K/C and B/C of eq. 13."""
+    template_size: int = 11
+    """Side of a template in pixels. Paper: 11 (MNIST), 14 (SVHN, CIFAR-10)."""
+    special_features: int = 16
+    """Special features z_m per part; 0 is the ablation "no special features". Paper: 16."""
+    part_encoder: Literal["attention", "conv", "linear"] = "attention"
+    """Pooling of the CNN: attention-based (appendix E), global average, fully connected."""
+    attention_pooling: Form = "printed"
+    """One attention map per part as printed; released: a reshape deals maps out across parts."""
+    cnn_channels: tuple[int, ...] = (128, 128, 128, 128)
+    """Channels of the 3x3 convolutions. Paper: 128 each."""
+    cnn_strides: tuple[int, ...] = (2, 2, 1, 1)
+    """Strides of the convolutions. Paper: 2,2,1,1 (MNIST), 1,1,2,2 (SVHN, CIFAR-10)."""
+    part_pose: PoseKind = "affine"
+    """Transforms of the part templates. Paper: affine."""
+    object_pose: PoseKind = "affine"
+    """Transforms of the object decoder (OV, OP). Paper: affine; ablation: similarity."""
+    deformations: bool = True
+    """Add the dynamic object-part relationship, appendix D; ablation "no deformations"."""
+    alpha: Literal["learned", "coupled"] = "learned"
+    """A separate alpha channel, or alpha tied to the colours (footnote on SVHN)."""
+    image_mixture: Form = "released"
+    """Eq. 9 as printed (weight d*alpha, nothing outside) or released (d*exp(logit), background)."""
+    template_nonlinearity: Literal["sigmoid", "relu1"] = "sigmoid"
+    """Maps template logits to [0, 1]. Released MNIST script: sigmoid."""
+    colors: bool = True
+    """Predict the colour (for one channel: intensity) of each template from z_m, eq. 7."""
+    color_nonlinearity: Literal["sigmoid", "relu1"] = "sigmoid"
+    """Maps colours to [0, 1]. Released MNIST script: sigmoid."""
+    sigma: float = 1.0
+    """Standard deviation of a pixel, eq. 10. Paper: "constant"; released: 1."""
+    learn_sigma: bool = False
+    """Learn the pixels' standard deviation, starting at `sigma`. Paper: no."""
+    target: Literal["raw", "sobel"] = "raw"
+    """What is reconstructed: the image, or its normalised Sobel edges (appendix A.2)."""
+    object_encoder: Literal["set-transformer", "mlp"] = "set-transformer"
+    """Encoder of the parts; `mlp` concatenates them, the ablation of group e."""
+    set_transformer: SetTransformerConfig = field(default_factory=SetTransformerConfig)
+    object_mlp: tuple[int, ...] = (256, 256)
+    """Hidden layers of the `mlp` object encoder."""
+    capsule_hidden: int = 128
+    """Hidden units of the two MLPs of each object capsule. Released: 128."""
+    capsule_params: int = 32
+    """Length of a capsule's feature vector c_k. Released: 32."""
+    part_likelihood: Form = "released"
+    """Eq. 11 normalised as printed, or unnormalised as released."""
+    dummy: bool = True
+    """Add the released dummy component (weight 0.01, density 0.01) to the part mixture."""
+    stop_gradient_inputs: bool = True
+    """No gradient from objects into poses, presences and templates. Paper: yes."""
+    stop_gradient_targets: bool = True
+    """No gradient from the part likelihood into its targets. Released: yes."""
+    posterior_sparsity: Form = "released"
+    """Form of eq. 14: indices as printed, or entropies of responsibilities as released."""
+    within_constant: float | None = None
+    """Target of the first term of eq. 13 set by hand; None uses K/C as in the paper."""
+    render_from: Literal["parts", "votes"] = "parts"
+    """Image likelihood from part poses, or from the objects' posterior-weighted votes."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+
+
+@dataclass(frozen=True)
+class ConstellationConfig:
+    """A Constellation Capsule Autoencoder or its baseline (sections 2.1 and 3.1)."""
+
+    objects: int = 3
+    """Object capsules K. Paper: 3."""
+    votes: int = 4
+    """Candidate parts N of each capsule. Paper: 4."""
+    classes: int = 2
+    """Number of classes C of the sparsity targets in eq. 13. Released: 2."""
+    decoder: Literal["capsules", "baseline"] = "capsules"
+    """OV x OP votes, or points predicted directly from the encoding (section 3.1)."""
+    set_transformer: SetTransformerConfig = field(
+        default_factory=lambda: SetTransformerConfig(layers=4, heads=4, width=128, output=32)
+    )
+    capsule_hidden: int = 128
+    """Hidden units of the capsule MLPs. Released: 128."""
+    capsule_params: int = 32
+    """Length of a capsule's feature vector c_k. Released: 32."""
+    object_pose: PoseKind = "similarity"
+    """Transforms OV and OP. Released: similarity."""
+    deformations: bool = True
+    """Add the dynamic object-part relationship, appendix D."""
+    dummy: bool = True
+    """Add the released dummy component (weight 0.01, density 0.01) to the mixture."""
+    two_parts: Form = "released"
+    """Appendix C's loss over all capsules (printed) or those that win something (released)."""
+    prior_sparsity: Form = "printed"
+    """Eq. 13 on presences; released: on presences cut at 0.01 to 0 or 1, so without gradient."""
+    posterior_sparsity: Form = "released"
+    """Form of eq. 14 (its weights are 0 in the paper's constellation experiments)."""
+    within_constant: float | None = None
+    """Target of the first term of eq. 13 set by hand; None uses K/C as in the paper."""
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+
+
+@dataclass(frozen=True)
+class ImageDataConfig:
+    """Which images, and what is done to them before the model sees them."""
+
+    name: str = "mnist"
+    """Data set name (see `scae data list`) or a path to a folder, .npz or .npy file."""
+    split: str = "train"
+    """Images to train on: train, test or train+test (the paper's protocol)."""
+    size: int | None = None
+    """Resize images to this many pixels square, before padding (digits: None means 28)."""
+    canvas: int | None = None
+    """Pad images to a square canvas of this many pixels (40 for 40x40 MNIST)."""
+    shift: int = 0
+    """Shift images on the canvas by up to this many pixels each way (6 for 40x40 MNIST)."""
+
+
+@dataclass(frozen=True)
+class ConstellationDataConfig:
+    """Scenes of point patterns under random similarity transforms (section 3.1)."""
+
+    name: str = "constellations"
+    """`constellations` (generated), or a path to a CSV or .npz file of point sets."""
+    patterns: tuple[str, ...] = ("square", "triangle", "square")
+    """Patterns a scene may contain, each kept with probability `keep`."""
+    keep: float = 0.5
+    """Probability of each pattern. Paper: 0.5."""
+    max_rotation: float = 180.0
+    """Rotation in degrees, uniform within plus or minus this. Paper: 180; released: 90."""
+    scale: tuple[float, float] = (1.0, 4.0)
+    """Range of the uniform scale of a pattern. Released: 1 to 4."""
+    translation: float = 24.0
+    """Range of the shift (divided by the scale, as released)."""
+    normalise: Literal["scene", "global"] = "scene"
+    """Map points to [-1,1]^2 per scene (paper) or by one global range (released)."""
+    noise: float = 0.0
+    """Standard deviation of Gaussian noise on the points before normalisation."""
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Optimiser, learning rate and its schedule (appendix A.2)."""
+
+    name: Literal["rmsprop", "adam", "adamw"] = "rmsprop"
+    """`rmsprop` is TensorFlow's, as in the paper; see docs/model.md for how it differs."""
+    lr: float = 1e-5
+    """Learning rate. Paper: 1e-5 (MNIST, constellations), 1e-4 (SVHN, CIFAR-10)."""
+    momentum: float = 0.9
+    """Momentum of RMSProp. Paper: 0.9."""
+    epsilon: float | None = None
+    """Added inside RMSProp's root or to Adam's. None: (10*batch)^-2 as printed, or 1e-8."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Averaging of Adam and AdamW."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay of AdamW."""
+    schedule: Literal["constant", "exponential", "cosine"] = "constant"
+    """Learning-rate schedule; `cosine` falls to `final_lr` at the last step."""
+    warmup: int = 0
+    """Steps of linear warm-up."""
+    decay: float = 0.96
+    """Factor of the exponential schedule. Paper: 0.96."""
+    decay_steps: int = 1000
+    """Steps per factor of the exponential schedule. Paper: 1000 (SVHN), 3000 (CIFAR-10)."""
+    final_lr: float = 0.0
+    """Learning rate at the end of the cosine schedule, as a fraction of `lr`."""
+    clip: float | None = None
+    """Clip the gradient's global norm at this value. Paper: no clipping."""
+    object_lr: float = 1.0
+    """Factor on the learning rate of the object level (encoder and decoder)."""
+    average: float | None = None
+    """Decay of an exponential moving average of the weights, used for evaluation."""
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How long, how large, how safe."""
+
+    steps: int = 300_000
+    """Weight updates. Paper: 300 000."""
+    batch: int = 128
+    """Examples per update over all processes. Paper: 128 (constellations: 64)."""
+    seed: int = 0
+    """Seed of weights, batches and noise."""
+    precision: Literal["auto", "32", "bf16", "16"] = "auto"
+    """Mixed precision; auto is 32 on CPU and bf16 on GPUs that have it."""
+    compile: bool = False
+    """Compile the model with torch.compile (worth it on GPUs; start-up takes minutes)."""
+    log_every: int = 50
+    """Steps between log lines."""
+    diagnose_every: int = 500
+    """Steps between collapse diagnostics."""
+    checkpoint_every: int = 500
+    """Steps between checkpoints."""
+    keep: int = 2
+    """Checkpoints kept; the older ones are what a damaged last one falls back to."""
+    max_bad_steps: int = 5
+    """Non-finite steps in a row before rolling back with a lower learning rate."""
+    max_rollbacks: int = 3
+    """Roll-backs before giving up."""
+
+
+@dataclass(frozen=True)
+class ImageExperiment:
+    """A complete experiment on images."""
+
+    name: str
+    """Name of the preset."""
+    source: str
+    """Where in the paper (or release) the preset comes from."""
+    model: StackedConfig = field(default_factory=StackedConfig)
+    loss: LossWeights = field(default_factory=LossWeights)
+    data: ImageDataConfig = field(default_factory=ImageDataConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+
+@dataclass(frozen=True)
+class ConstellationExperiment:
+    """A complete experiment on point sets."""
+
+    name: str
+    """Name of the preset."""
+    source: str
+    """Where in the paper (or release) the preset comes from."""
+    model: ConstellationConfig = field(default_factory=ConstellationConfig)
+    loss: LossWeights = field(default_factory=LossWeights)
+    data: ConstellationDataConfig = field(default_factory=ConstellationDataConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+
+Experiment = ImageExperiment | ConstellationExperiment
+ModelConfig = StackedConfig | ConstellationConfig

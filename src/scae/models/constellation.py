@@ -1,0 +1,149 @@
+"""Constellation Capsule Autoencoder and its baseline (sections 2.1, 3.1, appendices A.1, C)."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from scae.config import ConstellationConfig
+from scae.mixtures import DUMMY_LOG_WEIGHT, Explanation, explain_points
+from scae.models.terms import LossTerms, ObjectPresences
+from scae.objects import BaselineDecoder, ObjectDecoder, PointVotes, PoseVotes
+from scae.set_transformer import SetTransformer
+from scae.sparsity import (
+    posterior_sparsity,
+    printed_posterior_sparsity,
+    prior_sparsity,
+    two_parts_loss,
+)
+
+
+@dataclass(frozen=True)
+class ConstellationExplanation:
+    """How scenes are explained: votes of the objects, and which vote explains which point."""
+
+    votes: PoseVotes | PointVotes
+    mixture: Explanation
+    """Components are votes, object by object: component k*N + n is vote n of object k."""
+
+    @property
+    def object_responsibility(self) -> Float[Tensor, "batch points objects"]:
+        """Posterior of each object for each point."""
+        objects = self.votes.presence.shape[1]
+        return self.mixture.responsibility.unflatten(-1, (objects, -1)).sum(-1)
+
+    @property
+    def winner(self) -> Int[Tensor, "batch points"]:
+        """The object with the most probable vote for each point (section 2.1)."""
+        return self.mixture.winner // self.votes.presence.shape[2]
+
+
+class ConstellationAutoencoder(nn.Module):
+    """Explains sets of 2-D points as arrangements of a few constellations."""
+
+    def __init__(self, config: ConstellationConfig):
+        super().__init__()
+        self.config = config
+        self.encoder = SetTransformer(2, config.objects, config.set_transformer)
+        if config.decoder == "capsules":
+            self.decoder: ObjectDecoder | BaselineDecoder = ObjectDecoder(
+                config.set_transformer.output,
+                config.objects,
+                config.votes,
+                config.capsule_hidden,
+                config.capsule_params,
+                config.object_pose,
+                config.noise,
+                config.deformations,
+            )
+        else:
+            self.decoder = BaselineDecoder(
+                config.set_transformer.output,
+                config.objects,
+                config.votes,
+                config.capsule_hidden,
+                config.noise,
+            )
+
+    def part_parameters(self) -> list[nn.Parameter]:
+        """Points are given, so there is no part level."""
+        return []
+
+    def object_parameters(self) -> list[nn.Parameter]:
+        return list(self.parameters())
+
+    def explain(
+        self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
+    ) -> ConstellationExplanation:
+        """Encode scenes, cast votes and score every point under them (eq. 1-5)."""
+        votes = self.decoder(self.encoder(points, presence))
+        mixture = explain_points(
+            points,
+            votes.points.flatten(1, 2),  # (B, K*N, 2)
+            votes.scale.flatten(1, 2),
+            votes.presence.flatten(1, 2),
+            self.config.dummy,
+        )
+        return ConstellationExplanation(votes, mixture)
+
+    def log_likelihood(
+        self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
+    ) -> Float[Tensor, "batch"]:
+        """log p of each scene: absent points do not count."""
+        return (self.explain(points, presence).mixture.log_likelihood * presence).sum(1)
+
+    def loss_terms(
+        self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
+    ) -> LossTerms:
+        """All terms of the loss for a batch of scenes."""
+        config, explanation = self.config, self.explain(points, presence)
+        votes, mixture = explanation.votes, explanation.mixture
+        presences = votes.prior
+        if config.prior_sparsity == "released":
+            presences = (presences > math.exp(DUMMY_LOG_WEIGHT)).to(presences)
+        prior = prior_sparsity(presences, config.classes, config.within_constant)
+        if config.posterior_sparsity == "released":
+            # As released, over votes instead of objects.
+            posterior = posterior_sparsity(mixture.responsibility.mean(1))
+        else:
+            posterior = printed_posterior_sparsity(mixture.joint)
+        return LossTerms(
+            image_ll=points.new_zeros(()),
+            part_ll=(mixture.log_likelihood * presence).sum(1).mean(),
+            deformation=votes.deformation,
+            prior_within=prior.within,
+            prior_between=prior.between,
+            posterior_within=posterior.within,
+            posterior_between=posterior.between,
+            two_parts=two_parts_loss(
+                votes.object_logit, explanation.winner, presence, config.two_parts == "printed"
+            ),
+        )
+
+    def object_presences(
+        self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
+    ) -> ObjectPresences:
+        """Prior presences, and each object's share of the present points."""
+        explanation = self.explain(points, presence)
+        posterior = (explanation.object_responsibility * presence[..., None]).sum(1)
+        return ObjectPresences(explanation.votes.prior, posterior)
+
+    @torch.no_grad()
+    def segment(
+        self,
+        points: Float[Tensor, "batch points 2"],
+        presence: Float[Tensor, "batch points"],
+        mark_dummy: bool = False,
+    ) -> Int[Tensor, "batch points"]:
+        """Object of every present point, -1 for absent ones.
+
+        `mark_dummy` also gives -1 to points that the dummy explains better than any object.
+        """
+        explanation = self.explain(points, presence)
+        unassigned = presence == 0
+        if mark_dummy:
+            best = explanation.mixture.responsibility.amax(-1)
+            unassigned = unassigned | (explanation.mixture.dummy_share > best)
+        return explanation.winner.masked_fill(unassigned, -1)

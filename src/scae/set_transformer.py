@@ -1,0 +1,217 @@
+"""Set Transformer (Lee et al. 2019) whose attention knows which elements are present.
+
+Usable on its own: `SetTransformer(inputs, outputs, SetTransformerConfig(...))` encodes a set
+of vectors with presences into `outputs` vectors, whatever the order of the set.
+"""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from scae.config import SetTransformerConfig
+from scae.initialisation import glorot_uniform_, linear
+from scae.mixtures import safe_log
+
+# The release subtracts this times the absence from attention logits: a hard mask.
+MASK = 1e32
+
+PresenceForm = Literal["mask", "log"]
+
+
+def presence_bias(
+    presence: Float[Tensor, "batch keys"], form: PresenceForm, head_width: int
+) -> Float[Tensor, "batch 1 1 keys"]:
+    """What is added to scaled attention logits, so that absent elements are not attended to.
+
+    `mask` is the released -(1-p) * 1e32 before scaling: with soft presences a hard arg-max.
+    `log` adds log p, which multiplies each attention weight by the presence; the largest is
+    shifted to 0, so that sets with nothing present keep their full precision.
+    """
+    if form == "mask":
+        bias = (presence - 1) * MASK / math.sqrt(head_width)
+    else:
+        bias = safe_log(presence)
+        bias = bias - bias.detach().amax(-1, keepdim=True)
+    return bias[:, None, None, :]
+
+
+class MultiHeadAttention(nn.Module):
+    """softmax(Q K^T / sqrt(d) + bias) V for several heads, then a linear layer.
+
+    Widths that the heads do not divide are rounded up per head, as released.
+    """
+
+    def __init__(self, width: int, heads: int, presence: PresenceForm = "log"):
+        super().__init__()
+        self.heads = heads
+        self.head_width = math.ceil(width / heads)
+        self.presence = presence
+        inner = heads * self.head_width
+        self.query = linear(width, inner)
+        self.key = linear(width, inner)
+        self.value = linear(width, inner)
+        self.output = linear(inner, width)
+
+    def split(self, x: Float[Tensor, "batch n inner"]) -> Float[Tensor, "batch heads n d"]:
+        return x.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2)
+
+    def bias(
+        self, presence: Float[Tensor, "batch keys"] | None
+    ) -> Float[Tensor, "batch 1 1 keys"] | None:
+        if presence is None:
+            return None
+        return presence_bias(presence, self.presence, self.head_width)
+
+    def project(
+        self,
+        queries: Float[Tensor, "batch queries width"],
+        keys: Float[Tensor, "batch keys width"],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values; one matrix product where both inputs are the same set."""
+        if queries is keys:
+            weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])
+            bias = torch.cat([self.query.bias, self.key.bias, self.value.bias])
+            q, k, v = F.linear(keys, weight, bias).chunk(3, -1)
+        else:
+            q, k, v = self.query(queries), self.key(keys), self.value(keys)
+        return self.split(q), self.split(k), self.split(v)  # each (B, heads, n, d)
+
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries width"],
+        keys: Float[Tensor, "batch keys width"],
+        presence: Float[Tensor, "batch keys"] | None = None,
+    ) -> Float[Tensor, "batch queries width"]:
+        q, k, v = self.project(queries, keys)
+        bias = self.bias(presence)
+        if bias is not None and self.presence == "mask":
+            # Fused kernels keep log-sum-exp, which at -1e32 cannot tell n keys from one.
+            attended = (q @ k.mT / math.sqrt(self.head_width) + bias).softmax(-1) @ v
+        else:
+            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return self.output(attended.transpose(1, 2).flatten(-2))  # (B, queries, width)
+
+
+class SelfAttentionBlock(nn.Module):
+    """SAB: self-attention and an MLP, each with a residual and optional layer norm."""
+
+    def __init__(self, width: int, heads: int, layer_norm: bool, presence: PresenceForm):
+        super().__init__()
+        self.attention = MultiHeadAttention(width, heads, presence)
+        self.norm1 = nn.LayerNorm(width) if layer_norm else nn.Identity()
+        self.hidden = linear(width, 2 * width)
+        self.out = linear(2 * width, width)
+        self.norm2 = nn.LayerNorm(width) if layer_norm else nn.Identity()
+
+    def attend(
+        self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None
+    ) -> Float[Tensor, "batch n width"]:
+        return self.attention(x, x, presence)
+
+    def forward(
+        self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch n width"]:
+        y = self.attend(x, presence) + x
+        if presence is not None:
+            y = y * presence[..., None]
+        y = self.norm1(y)
+        return self.norm2(self.out(self.hidden(y).relu()) + y)
+
+
+class InducedSelfAttentionBlock(SelfAttentionBlock):
+    """ISAB: the set attends to a few learned points that attended to it, linear in its size.
+
+    The released code shares one attention module for both directions and lets presence act
+    only on the residual sum; so does this.
+    """
+
+    def __init__(
+        self, width: int, heads: int, layer_norm: bool, presence: PresenceForm, points: int
+    ):
+        super().__init__(width, heads, layer_norm, presence)
+        self.points = nn.Parameter(glorot_uniform_(torch.empty(points, width), points, width))
+
+    def attend(
+        self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None
+    ) -> Float[Tensor, "batch n width"]:
+        points = self.points.expand(x.shape[0], -1, -1)
+        return self.attention(x, self.attention(points, x))
+
+
+class AttentionPooling(nn.Module):
+    """Pooling by learned queries: a set becomes `outputs` vectors, one per query.
+
+    z = linear(h), then multi-head attention of the queries over z. Queries do not depend on
+    the data, and keys and values are linear in h, so when h is narrow all projections fold
+    into two small matrices: logits = h E^T and result = (A h) F + const, exactly.
+    """
+
+    def __init__(self, width: int, output: int, outputs: int, heads: int, presence: PresenceForm):
+        super().__init__()
+        self.expand = linear(width, output)
+        self.queries = nn.Parameter(glorot_uniform_(torch.empty(outputs, output), outputs, output))
+        self.attention = MultiHeadAttention(output, heads, presence)
+        self.fold = heads * width <= output
+
+    def forward(
+        self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch outputs output"]:
+        return self.folded(h, presence) if self.fold else self.plain(h, presence)
+
+    def plain(
+        self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch outputs output"]:
+        """The definition, projection by projection."""
+        queries = self.queries.expand(h.shape[0], -1, -1)
+        return self.attention(queries, self.expand(h), presence)
+
+    def folded(
+        self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch outputs output"]:
+        """The same with the projections multiplied out first."""
+        attention, heads, width = self.attention, self.attention.heads, h.shape[-1]
+        query = attention.query(self.queries).unflatten(-1, (heads, -1)).transpose(0, 1)
+        key = attention.key.weight.unflatten(0, (heads, -1))  # (heads, d, output)
+        # The keys' bias adds the same number to all logits of a query, so softmax drops it.
+        effective = query @ key @ self.expand.weight  # (heads, K, width)
+        logits = h[:, None] @ effective.mT / math.sqrt(attention.head_width)  # (B, heads, n, K)
+        bias = attention.bias(presence)  # (B, 1, 1, n)
+        if bias is not None:
+            logits = logits + bias.mT
+        pooled = logits.softmax(2).mT @ h[:, None]  # (B, heads, K, width)
+        value = attention.value.weight @ self.expand.weight  # (heads*d, width)
+        constant = F.linear(self.expand.bias, attention.value.weight, attention.value.bias)
+        out = attention.output.weight.unflatten(1, (heads, -1)).transpose(0, 1)  # (heads, out, d)
+        combined = (out @ value.unflatten(0, (heads, -1))).transpose(0, 1)  # (out, heads, width)
+        constant = F.linear(constant, attention.output.weight, attention.output.bias)  # (out)
+        pooled = pooled.transpose(1, 2).flatten(-2)  # (B, K, heads*width)
+        return F.linear(pooled, combined.reshape(-1, heads * width), constant)
+
+
+class SetTransformer(nn.Module):
+    """h^caps of eq. 1: embeds a set, transforms it, pools it into `outputs` vectors."""
+
+    def __init__(self, inputs: int, outputs: int, config: SetTransformerConfig):
+        super().__init__()
+        width = config.total_width
+        block = (width, config.heads, config.layer_norm, config.presence)
+        self.embed = linear(inputs, width)
+        self.blocks = nn.ModuleList(
+            InducedSelfAttentionBlock(*block, config.inducing_points)
+            if config.inducing_points
+            else SelfAttentionBlock(*block)
+            for _ in range(config.layers)
+        )
+        self.pool = AttentionPooling(width, config.output, outputs, config.heads, config.presence)
+
+    def forward(
+        self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch outputs output"]:
+        h = self.embed(x)  # (B, n, width)
+        for block in self.blocks:
+            h = block(h, presence)
+        return self.pool(h, presence)

@@ -1,0 +1,155 @@
+"""The learned templates of the parts, their colours, alpha, background and rendering (eq. 7-10)."""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from scae import rendering
+from scae.config import Form, StackedConfig
+from scae.initialisation import glorot_uniform_, linear, orthogonal_templates
+from scae.rendering import PixelMixture
+
+COLOR_HIDDEN = 32
+MIN_SIGMA = 1e-4
+MIN_TEMPERATURE = 1e-4
+# The release shifts relu1 colours so that templates start visible.
+RELU1_COLOR_SHIFT = 0.99
+
+
+def relu1(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """Clip to [0, 1]."""
+    return F.relu6(6 * x) / 6
+
+
+NONLINEARITY: dict[str, Callable[[Tensor], Tensor]] = {"sigmoid": torch.sigmoid, "relu1": relu1}
+
+# Pose, presence, templates, colours, alpha, background, temperature, sigma and mixture form.
+Scene = tuple[
+    Tensor,
+    Tensor,
+    Tensor,
+    Tensor,
+    Tensor | None,
+    tuple[Tensor, Tensor] | None,
+    Tensor | None,
+    Tensor | float,
+    Form,
+]
+
+
+class Templates(nn.Module):
+    """T_m with colours c_m = MLP(z_m) and alpha; draws them and scores pixels."""
+
+    def __init__(self, config: StackedConfig):
+        super().__init__()
+        self.config = config
+        size = config.template_size
+        self.logits = nn.Parameter(orthogonal_templates(config.parts, config.channels, size))
+        if config.alpha == "learned":
+            self.alpha_logits = nn.Parameter(torch.zeros(config.parts, size, size))
+        if config.image_mixture == "released":
+            self.background = nn.Parameter(glorot_uniform_(torch.empty(()), 1, 1))
+            if config.alpha == "learned":
+                self.background_logit = nn.Parameter(torch.zeros(()))
+            else:
+                self.temperature_logit = nn.Parameter(glorot_uniform_(torch.empty(()), 1, 1))
+        if self.has_colors:
+            self.color_hidden = linear(config.special_features, COLOR_HIDDEN)
+            self.color_out = linear(COLOR_HIDDEN, config.channels)
+        if config.learn_sigma:
+            inverse = math.log(math.expm1(config.sigma - MIN_SIGMA))
+            self.sigma_logit = nn.Parameter(torch.tensor(inverse))
+
+    @property
+    def has_colors(self) -> bool:
+        return self.config.colors and self.config.special_features > 0
+
+    def templates(self) -> Float[Tensor, "parts channels size size"]:
+        """Uncoloured templates in [0, 1]."""
+        return NONLINEARITY[self.config.template_nonlinearity](self.logits)
+
+    def alpha(self) -> Float[Tensor, "parts size size"] | None:
+        """Alpha channel: logits in the released mixture, [0, 1] as printed, None if coupled."""
+        if self.config.alpha == "coupled":
+            return None
+        released = self.config.image_mixture == "released"
+        return self.alpha_logits if released else self.alpha_logits.sigmoid()
+
+    def colors(
+        self, features: Float[Tensor, "batch parts features"]
+    ) -> Float[Tensor, "batch parts channels"]:
+        """c_m of eq. 7; ones where the model has no colours."""
+        if not self.has_colors:
+            return features.new_ones(*features.shape[:2], self.config.channels)
+        color = self.color_out(self.color_hidden(features).relu())
+        if self.config.color_nonlinearity == "relu1":
+            color = color + RELU1_COLOR_SHIFT
+        return NONLINEARITY[self.config.color_nonlinearity](color)
+
+    def temperature(self) -> Float[Tensor, ""] | None:
+        """Temperature of the coupled alpha, None where alpha is learned."""
+        if self.config.alpha == "learned" or self.config.image_mixture == "printed":
+            return None
+        return F.softplus(self.temperature_logit + 0.5) + MIN_TEMPERATURE
+
+    def background_component(self) -> tuple[Tensor, Tensor] | None:
+        """Value and mixing logit of the released background; None as printed."""
+        if self.config.image_mixture == "printed":
+            return None
+        value = self.background.sigmoid()
+        temperature = self.temperature()
+        if temperature is not None:
+            return value, value / temperature
+        return value, F.softplus(self.background_logit)
+
+    def sigma(self) -> Float[Tensor, ""] | float:
+        """Standard deviation of a pixel."""
+        if self.config.learn_sigma:
+            return F.softplus(self.sigma_logit) + MIN_SIGMA
+        return self.config.sigma
+
+    def log_likelihood(
+        self,
+        target: Float[Tensor, "batch channels height width"],
+        pose: Float[Tensor, "batch parts 2 3"],
+        presence: Float[Tensor, "batch parts"],
+        colors: Float[Tensor, "batch parts channels"],
+    ) -> Float[Tensor, "batch"]:
+        """log p(y) of eq. 10 for each image."""
+        return rendering.image_log_likelihood(target, *self._scene(pose, presence, colors))
+
+    def mean_log_likelihood(
+        self,
+        target: Float[Tensor, "batch channels height width"],
+        pose: Float[Tensor, "batch parts 2 3"],
+        presence: Float[Tensor, "batch parts"],
+        colors: Float[Tensor, "batch parts channels"],
+    ) -> Float[Tensor, ""]:
+        """Mean of log p(y) over the batch: what training needs, by the fastest path."""
+        return rendering.mean_image_log_likelihood(target, *self._scene(pose, presence, colors))
+
+    def render(
+        self,
+        pose: Float[Tensor, "batch parts 2 3"],
+        presence: Float[Tensor, "batch parts"],
+        colors: Float[Tensor, "batch parts channels"],
+    ) -> PixelMixture:
+        """The pixel mixture itself: transformed templates, mixing weights, mean and mode."""
+        return rendering.render(*self._scene(pose, presence, colors), self.config.image_size)
+
+    def _scene(self, pose: Tensor, presence: Tensor, colors: Tensor) -> Scene:
+        return (
+            pose,
+            presence,
+            self.templates(),
+            colors,
+            self.alpha(),
+            self.background_component(),
+            self.temperature(),
+            self.sigma(),
+            self.config.image_mixture,
+        )
