@@ -7,8 +7,10 @@ no mathematics. Nothing here imports torch, so that `scae --help` answers at onc
 import difflib
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TextIO
 
 from scae.errors import ScaeError
 
@@ -40,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 fine, 2 bad input, 130 interrupted)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        _run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            _run(arguments)
         sys.stdout.flush()
     except ScaeError as error:
         print(f"scae: {error}", file=sys.stderr)
@@ -58,6 +62,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 2
     return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Our own warnings are sentences for the user; others keep the place they come from."""
+    if category is UserWarning:
+        print(f"scae: warning: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno), file=sys.stderr)
 
 
 def _run(arguments: list[str]) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -15,6 +15,8 @@ from scae.errors import ScaeError
 
 Options = TypeVar("Options")
 
+Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+"""A trained model: run folder, weights file or name of a shipped model."""
 DataDir = Annotated[Path | None, tyro.conf.arg(name="data")]
 """An option `--data DIR` that leaves `--data.name` and the like to the experiment."""
 
@@ -27,6 +29,8 @@ REPLACED = (
     (r"^Error parsing (\S+): ", r"\1: "),
     (r"^invalid choice ('.*?') for argument '(.*?)'\. Expected one of \((.*?),?\)\.?$",
      r"\2: \1 is not one of \3"),
+    (r"^Missing from [^:]+: (?=-)(\S+) .*$", r"\1 is required"),
+    (r"^Missing from [^:]+: ([A-Z]+) .*$", r"\1 is required"),
     (r"^Missing value for argument '(.*?)'.*$", r"\1 needs a value"),
 )  # fmt: skip
 
@@ -50,6 +54,21 @@ def parse(
         if not stop.code:
             raise
         raise ScaeError(f"{_sentence(errors.getvalue())}; see `scae {command} --help`.") from None
+
+
+def choose(
+    arguments: Sequence[str], command: str, actions: Mapping[str, str]
+) -> tuple[str, list[str]]:
+    """The action of a command such as `scae data list`, and what follows it."""
+    width = max(map(len, actions))
+    listing = "\n".join(f"  {name:<{width}}  {text}" for name, text in actions.items())
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: scae {command} ACTION ...\n\nactions:\n{listing}")
+        raise SystemExit(0)
+    if not arguments or arguments[0] not in actions:
+        given = f"not {arguments[0]!r}" if arguments else "nothing was given"
+        raise ScaeError(f"`scae {command}` needs one of {', '.join(actions)}; {given}.")
+    return arguments[0], list(arguments[1:])
 
 
 def _refuse_unknown(options: object, arguments: Sequence[str], command: str) -> None:
@@ -85,17 +104,22 @@ def _shown_name(annotation: Any, name: str) -> str:
     return name.replace("_", "-")
 
 
-def _sentence(box: str) -> str:
-    """The first paragraph of tyro's framed message, in plainer words."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    lines = []
+def _sentence(message: str) -> str:
+    """The first paragraph of tyro's message, in plainer words.
+
+    Paragraphs are divided by rules. On a UTF-8 terminal the title is part of a frame,
+    elsewhere it is a paragraph of its own.
+    """
+    text = re.sub(r"\x1b\[[0-9;]*m", "", message)
+    framed = "╭" in text
+    paragraphs: list[list[str]] = [[]]
     for line in text.splitlines():
-        if line.lstrip().startswith(("╭", "╰", "+-")):
-            continue
         if RULE.match(line):
-            break
-        lines.append(line.strip("│| \t"))
-    sentence = " ".join(" ".join(lines).split()) or "these options could not be read"
+            paragraphs.append([])
+        elif not line.lstrip().startswith(("╭", "╰")):
+            paragraphs[-1].append(line.strip("│| \t"))
+    spoken = paragraphs[0] if framed or len(paragraphs) == 1 else paragraphs[1]
+    sentence = " ".join(" ".join(spoken).split()) or "these options could not be read"
     for pattern, words in REPLACED:
         sentence = re.sub(pattern, words, sentence)
     return sentence.rstrip(".")
