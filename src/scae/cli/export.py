@@ -1,0 +1,39 @@
+"""`scae export SOURCE`: a trained model for use without this package."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from scae.cli.options import Source, parse
+from scae.cli.output import needs, results_only, show
+
+Format = Literal["onnx", "safetensors", "program"]
+SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "safetensors": ".safetensors", "program": ".pt2"}
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a model as ONNX, safetensors or a torch program (torch.export)."""
+
+    source: Source
+    """Run folder, weights file or name of a shipped model."""
+    format: Format = "onnx"
+    """What to write."""
+    out: Path | None = None
+    """File to write; default: NAME.onnx, NAME.safetensors or NAME.pt2."""
+    json: bool = False
+    """Print JSON."""
+
+
+def command(arguments: list[str]) -> None:
+    """Load and write."""
+    options = parse(Export, arguments, "export")
+    with results_only(options.json), needs("export"):
+        from scae.api import load_source
+        from scae.export import export
+
+        loaded = load_source(options.source)
+        name = loaded.experiment.name.replace("/", "-")
+        path = options.out or Path(name + SUFFIXES[options.format])
+        export(loaded, options.format, path)
+    show({"file": path, "format": options.format}, f"Wrote {path}", options.json)

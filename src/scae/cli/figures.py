@@ -1,0 +1,36 @@
+"""`scae figures SOURCE`: the paper's figures, and some it could not show, from any model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from scae.cli.options import DataDir, Source, parse
+from scae.cli.output import results_only, show
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Draw the figures of a model as PNG and SVG, and its report.html."""
+
+    source: Source
+    """Run folder, weights file or name of a shipped model."""
+    out: Path | None = None
+    """Folder to write to; default: the run's own folder figures, or ./figures-NAME."""
+    data_dir: DataDir = None
+    """Folder of data sets; default: SCAE_DATA, else downloads."""
+    json: bool = False
+    """Print JSON."""
+
+
+def command(arguments: list[str]) -> None:
+    """Draw and list what was drawn."""
+    options = parse(Figures, arguments, "figures")
+    with results_only(options.json):
+        from scae.api import load_source, shipped
+        from scae.figures import draw_figures
+
+        loaded = load_source(options.source)
+        # Shipped models live in the installed package, which is no place to write to.
+        own = options.source not in shipped()
+        folder = loaded.origin / "figures" if own else Path(f"figures-{options.source}")
+        paths = draw_figures(loaded, options.out or folder, options.data_dir)
+    show({"files": paths}, "\n".join(map(str, paths)), options.json)
