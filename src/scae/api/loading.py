@@ -6,12 +6,16 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from scae.config import Experiment
+from scae.api.images import ImageCapsules
+from scae.api.points import PointCapsules
+from scae.config import ConstellationExperiment, Experiment
 from scae.errors import ScaeError
-from scae.models import CapsuleModel, build
+from scae.models import CapsuleModel, ConstellationAutoencoder, build
 from scae.weights_file import load_weights
 
 WEIGHTS = "weights.safetensors"
+
+Capsules = ImageCapsules | PointCapsules
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,24 @@ def shipped() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{WEIGHTS}"))}
 
 
-def load(source: str | Path) -> CapsuleModel:
-    """A trained model, ready for evaluation.
+def load(source: str | Path, device: str = "cpu") -> Capsules:
+    """A trained model to ask: `ImageCapsules`, or `PointCapsules` for constellations.
 
     `source` is the name of a shipped model (``scae.load("mnist")``), a run folder or a
     weights file. A folder in the way of a name is reached as ``./mnist``.
     """
-    return load_source(source).model
+    loaded = load_source(source)
+    return wrap(loaded.model, loaded.experiment, device)
+
+
+def wrap(model: CapsuleModel, experiment: Experiment, device: str = "cpu") -> Capsules:
+    """The interface of `load` for a model that is already in memory."""
+    model.to(device).eval()
+    if isinstance(model, ConstellationAutoencoder):
+        assert isinstance(experiment, ConstellationExperiment)
+        return PointCapsules(model, experiment)
+    assert not isinstance(experiment, ConstellationExperiment)
+    return ImageCapsules(model, experiment)
 
 
 def load_source(source: str | Path) -> Loaded:

@@ -1,0 +1,277 @@
+"""The Python interface: layouts, kinds of array, edited poses, and sentences for mistakes."""
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import scae
+from scae.errors import ScaeError
+from scae.weights_file import save_weights
+from small_models import image_capsules, point_capsules
+
+
+@pytest.fixture(scope="module")
+def bytes_images() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (3, 14, 12), dtype=np.uint8)
+
+
+def arrays_of(record: Any) -> dict[str, Any]:
+    """All arrays of a result, by their path."""
+    found = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        inner = arrays_of(value) if is_dataclass(value) else {"": value}
+        found.update({f"{field.name}.{key}".rstrip("."): item for key, item in inner.items()})
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def test_every_layout_and_type_of_the_same_images_gives_the_same_answer(
+    bytes_images: np.ndarray,
+) -> None:
+    model = image_capsules()
+    expected = model.presences(bytes_images).prior
+    floats = bytes_images / 255
+    for same in (
+        bytes_images[..., None],
+        bytes_images[:, None],
+        bytes_images.astype(np.int64),
+        floats,
+        floats.astype(np.float32)[:, None],
+        bytes_images[:, ::-1][:, ::-1],
+        bytes_images.tolist(),
+    ):
+        assert np.allclose(model.presences(same).prior, expected, atol=1e-5)
+    alone = model.presences(bytes_images[1])
+    assert alone.prior.shape == (1, 4)
+    assert np.allclose(alone.prior[0], expected[1], atol=1e-5)
+
+
+def test_colour_images_in_both_orders_of_axes(bytes_images: np.ndarray) -> None:
+    model = image_capsules(channels=3)
+    first = np.random.default_rng(1).integers(0, 256, (2, 3, 14, 12), dtype=np.uint8)
+    last = first.transpose(0, 2, 3, 1)
+    expected = model.log_likelihood(first)
+    assert np.allclose(model.log_likelihood(last), expected)
+    assert np.allclose(model.log_likelihood(last[0]), expected[:1], rtol=1e-4)
+    with pytest.raises(ScaeError, match=r"14x12 pixels with 3 channels"):
+        model.explain(bytes_images[:2])
+
+
+def test_numpy_answers_numpy_and_torch_answers_torch(bytes_images: np.ndarray) -> None:
+    model = image_capsules()
+    ours = arrays_of(model.explain(bytes_images))
+    theirs = arrays_of(model.explain(torch.from_numpy(bytes_images)))
+    assert ours.keys() == theirs.keys() and len(ours) > 25
+    for name, array in ours.items():
+        assert isinstance(array, np.ndarray) and isinstance(theirs[name], torch.Tensor)
+        assert np.array_equal(array, theirs[name].numpy())
+        assert not theirs[name].requires_grad and not theirs[name].is_inference()
+
+
+def test_batches_do_not_change_answers(bytes_images: np.ndarray) -> None:
+    """More images than are drawn at a time: the joint answer equals the separate ones."""
+    model = image_capsules()
+    many = np.random.default_rng(2).integers(0, 256, (150, 14, 12), dtype=np.uint8)
+    together = arrays_of(model.explain(many))
+    last = arrays_of(model.explain(many[-1]))
+    for name, array in together.items():
+        shared = name.endswith(("templates", "alpha"))
+        assert np.allclose(array if shared else array[-1:], last[name], atol=1e-5), name
+
+
+def test_explanations_agree_with_themselves(bytes_images: np.ndarray) -> None:
+    found = image_capsules(part_likelihood="printed").explain(bytes_images)
+    objects = found.objects
+    total = objects.responsibility.sum(-1) + objects.unexplained
+    assert np.allclose(total, 1, atol=1e-5)
+    assert np.array_equal(objects.winner, objects.responsibility.argmax(-1))
+    assert np.allclose(objects.posterior, objects.responsibility.sum(1), atol=1e-5)
+    assert np.allclose(objects.prior, objects.vote_presence.max(-1))
+    last_row = np.broadcast_to([0.0, 0.0, 1.0], (*objects.votes.shape[:-2], 1, 3))
+    relation = np.concatenate([objects.relation, last_row], -2)
+    assert np.allclose(objects.pose[:, :, None] @ relation, objects.votes, atol=1e-5)
+    share = found.parts.share
+    assert share.shape == (3, 5, 14, 12) and (share.sum(1) < 1).all() and (share >= 0).all()
+
+
+def test_drawing_without_edits_gives_the_reconstructions(bytes_images: np.ndarray) -> None:
+    model = image_capsules()
+    found = model.explain(bytes_images)
+    drawn = found.reconstructions
+    assert np.allclose(model.render(found.parts), drawn.parts, atol=1e-5)
+    assert np.allclose(model.render(found.objects), drawn.objects, atol=1e-5)
+    assert np.allclose(model.render(found.objects, alone=True), drawn.per_object, atol=1e-5)
+    assert drawn.per_object.shape == (3, 4, 1, 14, 12)
+
+
+def test_moving_every_object_moves_the_picture(bytes_images: np.ndarray) -> None:
+    """A shift by whole pixels of all OV shifts the drawing by those pixels."""
+    model = image_capsules()
+    found = model.explain(bytes_images)
+    before = model.render(found.objects)
+    pose = found.objects.pose.copy()
+    pose[..., 0, 2] += 2 * 2 / (12 - 1)  # two columns to the right; the corners are pixels
+    after = model.render(found.objects, pose=pose)
+    assert not np.allclose(before, after, atol=1e-3)
+    assert np.allclose(before[..., :-2], after[..., 2:], atol=1e-4)
+    full = np.concatenate([pose, np.broadcast_to([0, 0, 1.0], (3, 4, 1, 3))], -2)
+    assert np.allclose(model.render(found.objects, pose=full), after, atol=1e-5)
+    # One pose for all images of the batch.
+    assert np.allclose(model.render(found.objects, pose=pose[0])[:1], after[:1], atol=1e-5)
+
+
+def test_hidden_objects_and_parts_leave_only_the_background(bytes_images: np.ndarray) -> None:
+    model = image_capsules()
+    found = model.explain(bytes_images)
+    value, _ = model.model.templates.background_component() or (torch.zeros(()), None)
+    for drawn in (
+        model.render(found.objects, presence=np.zeros(4)),
+        model.render(found.parts, presence=np.zeros((3, 5))),
+        model.render(replace(found.parts, presence=np.zeros((3, 5), np.float32))),
+    ):
+        assert np.allclose(drawn, value.item(), atol=1e-6)
+    winner = found.objects.winner[0, 0]
+    others = np.arange(4) != winner
+    hidden = model.render(found.objects, presence=others.astype(np.float32))
+    kept = found.parts.presence * (found.objects.winner != winner)
+    votes = np.take_along_axis(
+        found.objects.votes, found.objects.winner[:, None, :, None, None], 1
+    )[:, 0]
+    expected = model.render(found.parts, pose=votes, presence=kept.astype(np.float32))
+    assert np.allclose(hidden, expected, atol=1e-5)
+
+
+def test_presences_and_likelihood_are_the_models_own(bytes_images: np.ndarray) -> None:
+    model = image_capsules()
+    found, both = model.explain(bytes_images), model.presences(bytes_images)
+    assert np.allclose(found.objects.prior, both.prior)
+    assert np.allclose(found.objects.posterior, both.posterior)
+    image = torch.from_numpy(bytes_images)[:, None].float() / 255
+    terms = model.model.loss_terms(image)
+    expected = (terms.image_ll + terms.part_ll).item()
+    assert model.log_likelihood(bytes_images).mean() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("images", "sentence"),
+    [
+        (np.zeros((2, 28, 28), np.uint8), r"shape \(2, 28, 28\).*14x12 pixels with 1 channel:"),
+        (np.full((1, 14, 12), 255.0), r"values from 255 to 255; expected bytes"),
+        (np.full((1, 14, 12), np.nan), r"values from nan"),
+        (np.zeros((0, 14, 12)), r"empty"),
+        ([["a"]], r"cannot be read as an array of numbers"),
+        (None, r"cannot be read as an array of numbers"),
+    ],
+)
+def test_bad_images_are_refused_in_one_sentence(images: Any, sentence: str) -> None:
+    model = image_capsules()
+    for method in (model.explain, model.presences, model.log_likelihood):
+        with pytest.raises(ScaeError, match=sentence):
+            method(images)
+
+
+def test_bad_poses_are_refused_in_one_sentence(bytes_images: np.ndarray) -> None:
+    model = image_capsules()
+    objects = model.explain(bytes_images).objects
+    with pytest.raises(ScaeError, match=r"shape \(7, 2, 3\); expected \(3, 4, 2, 3\)"):
+        model.render(objects, pose=np.zeros((7, 2, 3)))
+    with pytest.raises(ScaeError, match="cannot be inverted"):
+        model.render(objects, pose=np.zeros((3, 4, 2, 3)))
+    with pytest.raises(ScaeError, match="outside of 0 to 1"):
+        model.render(objects, presence=np.full(4, 2.0))
+
+
+def scene(seed: int, scenes: int = 6, points: int = 9) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    presence = (rng.random((scenes, points)) < 0.7).astype(np.float32)
+    presence[:, 0] = 1
+    return rng.uniform(-1, 1, (scenes, points, 2)).astype(np.float32), presence
+
+
+def test_points_belong_to_objects_and_absent_ones_to_none() -> None:
+    model = point_capsules()
+    points, presence = scene(0)
+    found = model.explain(points, presence)
+    segments = model.segment(points, presence)
+    assert np.array_equal(segments == -1, presence == 0)
+    assert np.array_equal(segments, found.winner)
+    assert set(np.unique(segments)) <= {-1, 0, 1, 2}
+    total = found.responsibility.sum(-1) + found.unexplained
+    assert np.allclose(total, 1, atol=1e-5)
+    assert isinstance(model.segment(torch.from_numpy(points)), torch.Tensor)
+
+
+def test_what_absent_points_hold_does_not_matter() -> None:
+    model = point_capsules()
+    points, presence = scene(1)
+    nonsense = np.where(presence[..., None] > 0, points, np.nan)
+    for normalise in (None, "scene"):
+        ours = model.segment(points, presence, normalise)
+        assert np.array_equal(ours, model.segment(nonsense, presence, normalise))
+    shorter = model.segment(points[:1, presence[0] > 0])
+    assert np.array_equal(shorter[0], model.segment(points, presence)[0][presence[0] > 0])
+
+
+def test_points_of_any_range_are_normalised_by_either_convention() -> None:
+    model = point_capsules()
+    points, presence = scene(2)
+    far = 50 * points + 7
+    with pytest.raises(ScaeError, match="normalise='scene'"):
+        model.segment(far, presence)
+    assert np.array_equal(
+        model.segment(far, presence, "scene"), model.segment(points, presence, "scene")
+    )
+    by_range = model.explain(far, presence, "global").points
+    assert by_range.min() == pytest.approx(-1) and by_range.max() == pytest.approx(1)
+
+
+def test_points_only_the_dummy_explains_can_be_marked() -> None:
+    model = point_capsules()
+    points, presence = scene(3)
+    with torch.no_grad():  # objects that claim nothing leave everything to the dummy
+        model.model.decoder.bias[:, 0, 6] = -30.0
+    assert (model.segment(points, presence, mark_dummy=True) == -1).all()
+    assert np.array_equal(model.segment(points, presence) == -1, presence == 0)
+
+
+def test_any_number_of_scenes_and_points() -> None:
+    model = point_capsules()
+    assert model.segment(np.zeros((0, 5, 2))).shape == (0, 5)
+    assert model.segment(np.zeros((5, 0, 2))).shape == (5, 0)
+    assert model.segment(np.zeros((4, 2))).shape == (1, 4)
+    assert model.segment(np.zeros((2500, 3, 2))).shape == (2500, 3)
+    with pytest.raises(ScaeError, match="nothing to explain"):
+        model.explain(np.zeros((0, 5, 2)))
+    with pytest.raises(ScaeError, match=r"expected \(scenes, points, 2\)"):
+        model.segment(np.zeros((2, 3)))
+    with pytest.raises(ScaeError, match="must hold a 0 or 1"):
+        model.segment(np.zeros((2, 3, 2)), np.ones((2, 4)))
+
+
+def test_moving_a_constellation_moves_its_points() -> None:
+    model = point_capsules()
+    objects = model.explain(*scene(4)).objects
+    assert objects.pose is not None
+    assert np.array_equal(model.render(objects), objects.votes)
+    pose = objects.pose.copy()
+    pose[..., :, 2] += [0.25, -0.5]
+    assert np.allclose(
+        model.render(objects, pose),
+        objects.votes + pose[0, 0, :, 2] - objects.pose[0, 0, :, 2],
+        atol=1e-6,
+    )
+    baseline = point_capsules(decoder="baseline")
+    with pytest.raises(ScaeError, match="no poses to edit"):
+        baseline.render(baseline.explain(*scene(4)).objects, pose)
+
+
+def test_a_saved_model_is_loaded_by_path(tmp_path: Any, bytes_images: np.ndarray) -> None:
+    model = image_capsules()
+    save_weights(model.model, model.experiment, tmp_path / "weights.safetensors")
+    again = scae.load(tmp_path)
+    assert isinstance(again, type(model)) and repr(again) == repr(model)
+    assert np.array_equal(again.presences(bytes_images).prior, model.presences(bytes_images).prior)
+    assert again.experiment == model.experiment
