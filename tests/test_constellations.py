@@ -3,11 +3,11 @@
 import json
 from dataclasses import replace
 
-import golden_files
 import numpy as np
 import pytest
 import torch
 
+import golden_files
 from scae.config import ConstellationDataConfig
 from scae.data import point_source, scenes
 from scae.data.constellations import Draws, arrange, corners_of

@@ -5,10 +5,12 @@ training batches as a pure function of (seed, step); `scenes` gives constellatio
 their ground truth.
 """
 
+from scae.data.arrays import from_arrays
 from scae.data.catalog import NAMES, DataStatus, check_data, list_data
 from scae.data.constellations import ConstellationSource
 from scae.data.interface import ImageData, ImageSource, Source
 from scae.data.loading import image_source, load_images, point_source, scenes
+from scae.data.point_files import load_points
 from scae.data.points import PointSource, Scenes
 
 __all__ = [
@@ -21,9 +23,11 @@ __all__ = [
     "Scenes",
     "Source",
     "check_data",
+    "from_arrays",
     "image_source",
     "list_data",
     "load_images",
+    "load_points",
     "point_source",
     "scenes",
 ]

@@ -15,7 +15,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
 
-from scae.data.files import MAX_DEFLATE_RATIO, check_labels, check_start, damaged
+from scae.data.files import MAX_DEFLATE_RATIO, check_labels, check_start, damaged, reason
 from scae.data.interface import AFFINE, ImageData, stream
 from scae.data.mat import HEADER, MatValue, parse_mat, read_mat
 from scae.errors import ScaeError
@@ -89,7 +89,7 @@ def read_zip(path: Path) -> list[tuple[Path, dict[str, MatValue]]]:
     except FileNotFoundError:
         raise ScaeError(f"File {path} does not exist.") from None
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
-        raise damaged(path, expected, str(error)) from None
+        raise damaged(path, expected, reason(error)) from None
     return found
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from scae.data import affnist, cifar10, idx, svhn
-from scae.data.digits import load_digits
 from scae.data.downloads import HOMES, REMOTES, download, published_md5s
 from scae.data.files import plain_or_gz
-from scae.data.interface import ImageData
+from scae.data.interface import ImageData, split_key
 from scae.errors import ScaeError
 
 State = Literal["built in", "whole", "unofficial", "found", "broken", "missing"]
@@ -148,25 +147,19 @@ def find(name: str, split: str, data_dir: Path | str | None = None) -> list[Path
         for remote in REMOTES[name][split]:
             download(remote, target)
     except ScaeError as error:
-        raise ScaeError(f"{wanted}; get them from {HOMES[name]} ({error})") from None
+        raise ScaeError(f"{wanted}; get them from {HOMES[name]}, since {error}") from None
     return dataset.find(target, split)
 
 
-def read_split(name: str, split: str, data_dir: Path | str | None, seed: int = 0) -> ImageData:
+def read_split(name: str, split: str, data_dir: Path | str | None) -> ImageData:
     """One split of a named data set as its files hold it (mnist40 is MNIST until padded)."""
-    if name == "digits":
-        return load_digits(split)
     if name == "affnist-style":
         digits = read_split("mnist", split, data_dir)
-        version = idx.COUNTS[split]  # keeps the maps of the two splits apart
-        images = affnist.affine_style(digits.images, seed + version)
+        images = affnist.affine_style(digits.images, split_key(split))
         return ImageData(images, digits.labels, name, split)
     source = MADE_FROM.get(name, name)
     if source not in DATASETS:
-        raise ScaeError(
-            f"No images are called {name!r}; use a path or one of "
-            f"{', '.join(n for n in NAMES if n != 'constellations')}."
-        )
+        raise ScaeError(f"Data {name!r} are points, not images.")
     return DATASETS[source].read(find(source, split, data_dir), split)
 
 

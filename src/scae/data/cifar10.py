@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from scae.data.files import check_labels, check_start, damaged, open_binary
+from scae.data.files import check_labels, check_start, damaged, open_binary, reason
 from scae.data.interface import ImageData
 from scae.errors import ScaeError
 
@@ -64,7 +64,7 @@ def read_archive(path: Path, names: Sequence[str]) -> list[UInt8[np.ndarray, "re
     except FileNotFoundError:
         raise ScaeError(f"File {path} does not exist.") from None
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
-        raise damaged(path, "the CIFAR-10 archive", str(error) or "it is cut short") from None
+        raise damaged(path, "the CIFAR-10 archive", reason(error)) from None
     if absent := [name for name in names if name not in found]:
         raise damaged(path, "the CIFAR-10 archive", f"it lacks {', '.join(absent)}")
     return [found[name] for name in names]

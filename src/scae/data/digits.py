@@ -9,9 +9,10 @@ from scae.errors import ScaeError
 
 TRAIN = 1437
 """The first 1437 of the 1797 images train, the last 360 (20 %) test, in the stored order."""
+DIGITS_SIZE = 28
 
 
-def load_digits(split: str, size: int = 28) -> ImageData:
+def load_digits(split: str, size: int = DIGITS_SIZE) -> ImageData:
     """The 8x8 digits, enlarged to `size` pixels by bicubic interpolation."""
     from sklearn import datasets
 

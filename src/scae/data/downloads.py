@@ -79,7 +79,7 @@ def published_md5s(name: str) -> frozenset[str]:
 
 
 def download(remote: Remote, folder: Path) -> Path:
-    """Fetch one file unless a whole copy is there; the file appears only once it is whole."""
+    """Fetch one file unless a whole copy is there; it appears in the folder only when whole."""
     import pooch
 
     reasons = []
@@ -98,7 +98,4 @@ def download(remote: Remote, folder: Path) -> Path:
             return Path(fetcher.fetch(remote.name, downloader=downloader))
         except (OSError, ValueError) as error:  # requests' errors are OSErrors
             reasons.append(f"{url} ({type(error).__name__})")
-    raise ScaeError(
-        f"Could not download {remote.name}: tried {', '.join(reasons)}; get it elsewhere and put "
-        f"it in {folder}."
-    )
+    raise ScaeError(f"downloading {remote.name} failed: {', '.join(reasons)}.")

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import UInt8
@@ -60,13 +59,13 @@ def open_binary(path: Path, expected: str) -> Iterator["Reader"]:
     except FileNotFoundError:
         raise ScaeError(f"File {path} does not exist.") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise damaged(path, expected, _first_line(error)) from None
+        raise damaged(path, expected, reason(error)) from None
 
 
 class Reader:
     """Reads exactly what is asked for, or fails with the file's name."""
 
-    def __init__(self, path: Path, handle: BinaryIO | gzip.GzipFile, most: int, expected: str):
+    def __init__(self, path: Path, handle: io.BufferedIOBase, most: int, expected: str):
         self.path, self._handle, self._most, self._expected = path, handle, most, expected
 
     def take(self, count: int) -> UInt8[np.ndarray, " count"]:
@@ -76,7 +75,7 @@ class Reader:
         data = np.empty(count, np.uint8)
         view, done = data.data, 0
         while done < count:
-            got = self._handle.readinto(view[done:])  # type: ignore[union-attr]
+            got = self._handle.readinto(view[done:])
             if not got:
                 raise self.fail(f"it ends after {done} of {count} bytes")
             done += got
@@ -116,5 +115,7 @@ def check_labels(path: Path, labels: np.ndarray, classes: int, count: int) -> No
         raise ScaeError(f"File {path} has a label {worst}; expected 0 to {classes - 1}.")
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+def reason(error: Exception) -> str:
+    """An error of the system or a library in a few words, without path or line breaks."""
+    words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(words).splitlines()[0].rstrip(".")[:200]

@@ -5,9 +5,10 @@ the batches it would have seen, and any process can compute its own rows.
 """
 
 import hashlib
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -28,6 +29,11 @@ def stream(*key: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(key))
 
 
+def split_key(split: str) -> int:
+    """A number for a split's name, to keep the random streams of splits apart."""
+    return zlib.crc32(split.encode())
+
+
 @dataclass(frozen=True)
 class ImageData:
     """Images of one split, in memory."""
@@ -42,13 +48,6 @@ class ImageData:
     """File name of each image, for data read from a folder."""
     expected: int | None = None
     """Images in the published split; a smaller count is reported by `summary`."""
-
-    def __post_init__(self) -> None:
-        if self.labels is not None and len(self.labels) != len(self.images):
-            raise ScaeError(
-                f"Data {self.name!r} has {len(self.images)} images but {len(self.labels)} labels; "
-                "give one label per image."
-            )
 
     def __len__(self) -> int:
         return len(self.images)
@@ -79,6 +78,7 @@ class ImageData:
         return self.images[start:stop].float().div_(255.0)
 
 
+@runtime_checkable
 class Source(Protocol):
     """Anything training can draw from; a batch is what a model's `loss_terms` takes."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scae.data.files import MAX_DEFLATE_RATIO, check_start, damaged
+from scae.data.files import MAX_DEFLATE_RATIO, check_start, damaged, reason
 from scae.errors import ScaeError
 
 MatValue = np.ndarray | dict[str, "MatValue"]
@@ -37,16 +37,13 @@ def read_mat(path: Path) -> dict[str, MatValue]:
             check_start(path, start, EXPECTED)
             if len(start) < HEADER:
                 raise damaged(path, EXPECTED, "it is shorter than its header")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-                view = memoryview(mapped)
-                try:
-                    return parse_mat(view, path)
-                finally:
-                    view.release()
+            # Unmapped when the last view of it is gone; closing it earlier would fail.
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return parse_mat(memoryview(mapped), path)
     except FileNotFoundError:
         raise ScaeError(f"File {path} does not exist.") from None
     except OSError as error:
-        raise damaged(path, EXPECTED, str(error)) from None
+        raise damaged(path, EXPECTED, reason(error)) from None
 
 
 def parse_mat(data: memoryview, path: Path) -> dict[str, MatValue]:
@@ -57,10 +54,9 @@ def parse_mat(data: memoryview, path: Path) -> dict[str, MatValue]:
         raise damaged(path, EXPECTED, hint or "its header has no byte-order mark")
     parser = _Parser(order)
     try:
-        with data[HEADER:] as body:
-            return parser.variables(body)
+        return parser.variables(data[HEADER:])
     except (_MalformedError, ValueError, struct.error, zlib.error) as error:
-        raise damaged(path, EXPECTED, str(error)) from None
+        raise damaged(path, EXPECTED, reason(error)) from None
 
 
 class _MalformedError(Exception):
@@ -77,7 +73,7 @@ class _Parser:
         while at < len(body):
             kind, payload, at = self._element(body, at)
             if kind == COMPRESSED:
-                payload = memoryview(self._inflate(payload))
+                payload = self._inflate(payload)
             elif kind != MATRIX:
                 continue
             name, value = self._matrix(payload, 0)
@@ -103,7 +99,7 @@ class _Parser:
             end = min(end + -size % 8, len(data))
         return kind, data[start : start + size], end
 
-    def _inflate(self, payload: memoryview) -> bytes:
+    def _inflate(self, payload: memoryview) -> memoryview:
         """Contents of the one matrix in a compressed element, as long as it says it is."""
         head = zlib.decompressobj().decompress(payload[:1024], 8)
         if len(head) < 8:
@@ -119,7 +115,7 @@ class _Parser:
         more = inflater.decompress(inflater.unconsumed_tail, 1)
         if len(whole) != size + 8 or more or not inflater.eof:
             raise _MalformedError("a compressed element is cut short or too long")
-        return whole[8:]
+        return memoryview(whole)[8:]
 
     def _matrix(self, data: memoryview, depth: int) -> tuple[str, MatValue | None]:
         if len(data) == 0:

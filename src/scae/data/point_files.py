@@ -1,0 +1,131 @@
+"""Point sets in CSV files (`scene,x,y[,object]`) and .npz files (`points`, `presence`)."""
+
+import csv
+from array import array
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from scae.data.arrays import read_arrays
+from scae.data.files import looks_like_html
+from scae.data.points import Normalisation, Scenes, normalise
+from scae.errors import ScaeError
+
+# A dense table may be this many times larger than the points in the file, and no more.
+MAX_FILL = 64
+
+
+def load_points(path: Path | str, how: Normalisation = "scene") -> Scenes:
+    """Scenes of a CSV or .npz file, mapped to [-1, 1]^2 per scene or by one range for all.
+
+    CSV: a header line, then one line per point; scenes are numbered in order of appearance.
+    Npz: `points` (scenes, points, 2), optionally `presence` and `object` (scenes, points).
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ScaeError(f"File {path} does not exist.")
+    points, presence, objects = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
+    scaled = normalise(torch.from_numpy(points), torch.from_numpy(presence), how)
+    ids = None if objects is None else torch.from_numpy(objects)
+    return Scenes(scaled.float(), torch.from_numpy(presence).float(), ids, str(path))
+
+
+Table = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def _read_npz(path: Path) -> Table:
+    arrays = read_arrays(path)
+    points = arrays.get("points")
+    if points is None or points.ndim != 3 or points.shape[2] != 2 or 0 in points.shape:
+        found = "none" if points is None else str(points.shape)
+        raise ScaeError(
+            f"File {path} needs an array `points` of shape (scenes, points, 2), found {found}."
+        )
+    presence = arrays.get("presence", np.ones(points.shape[:2]))
+    objects = arrays.get("object", arrays.get("pattern_id"))
+    for name, given in (("presence", presence), ("object", objects)):
+        if given is not None and given.shape != points.shape[:2]:
+            raise ScaeError(
+                f"File {path} has `{name}` of shape {given.shape}; expected {points.shape[:2]}."
+            )
+    if not ((presence == 0) | (presence == 1)).all():
+        raise ScaeError(f"File {path} has presences other than 0 and 1.")
+    # Absent points may hold anything, such as NaN.
+    points = np.where(presence[..., None] > 0, points, 0.0).astype(np.float64)
+    _check_finite(path, points)
+    if objects is not None and objects.dtype.kind not in "biu":
+        raise ScaeError(f"File {path} has objects that are not whole numbers.")
+    ids = None if objects is None else objects.astype(np.int64)
+    return points, presence.astype(np.float64), ids
+
+
+def _read_csv(path: Path) -> Table:
+    scene_of: dict[str, int] = {}
+    scenes, objects, points = array("q"), array("q"), array("d")  # compact columns
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            head = file.readline(4096)
+            columns = [name.strip().lower() for name in head.split(",")]
+            if looks_like_html(head.encode()) or columns not in (
+                ["scene", "x", "y"],
+                ["scene", "x", "y", "object"],
+            ):
+                raise ScaeError(f"File {path} does not start with the line scene,x,y[,object].")
+            for line, row in enumerate(csv.reader(file), start=2):
+                if not row:
+                    continue
+                if len(row) != len(columns):
+                    raise ScaeError(
+                        f"File {path}, line {line}, has {len(row)} values; expected "
+                        f"{','.join(columns)}."
+                    )
+                scene = scene_of.setdefault(row[0].strip(), len(scene_of))
+                label = int(row[3]) if len(columns) == 4 else 0
+                if not 0 <= label < 1 << 31:
+                    raise ValueError
+                x, y = float(row[1]), float(row[2])
+                scenes.append(scene)
+                objects.append(label)
+                points.extend((x, y))
+    except (ValueError, UnicodeDecodeError, csv.Error):
+        where = f", line {len(scenes) + 2}," if scenes else ""
+        raise ScaeError(
+            f"File {path}{where} is not a table of numbers (object: 0, 1, 2, ...)."
+        ) from None
+    except OSError as error:
+        raise ScaeError(f"File {path} cannot be read: {error.strerror}.") from None
+    if not scenes:
+        raise ScaeError(f"File {path} holds no points.")
+    table = np.array(points).reshape(-1, 2)
+    labels = np.array(objects) if len(columns) == 4 else None
+    return _dense(path, np.array(scenes), table, labels)
+
+
+def _dense(path: Path, owner: np.ndarray, rows: np.ndarray, labels: np.ndarray | None) -> Table:
+    """Points by scene and place, from one row per point."""
+    counts = np.bincount(owner)
+    scenes, most = len(counts), int(counts.max())
+    if scenes * most > MAX_FILL * len(rows) + 1024:
+        raise ScaeError(
+            f"File {path} has a scene of {most} points among {scenes} scenes; split it up."
+        )
+    order = np.argsort(owner, kind="stable")
+    # Position of each row within its scene: its rank minus that of the scene's first row.
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    at = (owner[order], place)
+    points, presence = np.zeros((scenes, most, 2)), np.zeros((scenes, most))
+    points[at] = rows[order]
+    presence[at] = 1
+    _check_finite(path, points)
+    if labels is None:
+        return points, presence, None
+    objects = np.full((scenes, most), -1, np.int64)
+    objects[at] = labels[order]
+    return points, presence, objects
+
+
+def _check_finite(path: Path, points: np.ndarray) -> None:
+    # The bound keeps the range of a scene representable.
+    if not (np.abs(points) < 1e30).all():
+        raise ScaeError(f"File {path} has coordinates that are NaN, infinite or beyond 1e30.")

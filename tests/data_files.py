@@ -1,0 +1,80 @@
+"""Tiny files in the original formats of the data sets, for tests to read and to damage."""
+
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from scipy.io import savemat
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    header = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
+    return header + array.astype(np.uint8).tobytes()
+
+
+def mnist_arrays(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (count, 28, 28)), np.arange(count) % 10
+
+
+def write_mnist(root: Path, count: int = 12, zipped: bool = True, name: str = "mnist") -> Path:
+    """Four idx files in `root/name`; the test split has half as many images."""
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed, (stem, size) in enumerate((("train", count), ("t10k", count // 2))):
+        images, labels = mnist_arrays(size, seed)
+        for part, array in (("images-idx3", images), ("labels-idx1", labels)):
+            data = idx_bytes(array)
+            path = folder / f"{stem}-{part}-ubyte{'.gz' if zipped else ''}"
+            path.write_bytes(gzip.compress(data) if zipped else data)
+    return folder
+
+
+def write_svhn(root: Path, count: int = 11, compress: bool = True) -> tuple[Path, np.ndarray]:
+    """`train_32x32.mat` and `test_32x32.mat`; returns the images as (N, height, width, 3)."""
+    folder = root / "svhn"
+    folder.mkdir(parents=True, exist_ok=True)
+    images = np.random.default_rng(0).integers(0, 256, (count, 32, 32, 3)).astype(np.uint8)
+    labels = (np.arange(count) % 10 + 1).astype(np.uint8)[:, None]  # 1 to 10
+    for split in ("train", "test"):
+        savemat(
+            folder / f"{split}_32x32.mat",
+            {"X": images.transpose(1, 2, 3, 0), "y": labels},
+            do_compression=compress,
+        )
+    return folder, images
+
+
+def cifar_bytes(count: int, seed: int = 0) -> bytes:
+    records = np.random.default_rng(seed).integers(0, 256, (count, 3073)).astype(np.uint8)
+    records[:, 0] = np.arange(count) % 10
+    return records.tobytes()
+
+
+def write_affnist(path: Path, count: int = 7, seed: int = 0) -> np.ndarray:
+    """An original-style structure; returns the images as (N, 40, 40)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    images = np.random.default_rng(seed).integers(0, 256, (count, 40, 40)).astype(np.uint8)
+    labels = (np.arange(count) % 10).astype(np.uint8)[None]
+    fields = {
+        "affine_transform": np.eye(3),
+        "human_readable_transform": np.zeros((5, count)),
+        "image": images.reshape(count, 1600).T,
+        "label_one_of_n": np.eye(10)[:, labels[0]],
+        "label_int": labels,
+        "original_id": "text, which is skipped",
+    }
+    savemat(path, {"affNISTdata": fields}, do_compression=True)
+    return images
+
+
+def write_image(path: Path, size: tuple[int, int] = (9, 7), mode: str = "RGB", seed: int = 0):
+    """A noisy image of (width, height); returns its pixels as PIL shows them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    channels = {"L": (), "RGB": (3,), "RGBA": (4,)}[mode]
+    shape = (size[1], size[0], *channels)
+    pixels = np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
+    Image.fromarray(pixels, mode).save(path)
+    return pixels
