@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from scae import models
+from scae.config import ConstellationConfig, OptimizerConfig, StackedConfig
 from scae.errors import ScaeError
 from scae.evaluation import (
     evaluate_constellations,
@@ -15,6 +17,7 @@ from scae.evaluation import (
     evaluate_images,
     presences,
 )
+from scae.optimizers import build_optimizer
 
 
 @dataclass(frozen=True)
@@ -165,3 +168,19 @@ def test_constellations() -> None:
     read = json.loads(result.to_json())
     assert read["segmentation_error"] == 0
     assert "Hungarian" in read["convention"]
+
+
+def test_real_models_fit_the_interface() -> None:
+    config = StackedConfig(
+        image_size=(32, 32), parts=3, objects=4, cnn_channels=(4, 4, 4, 4), template_size=5
+    )
+    data = Data(quadrant_data(8, 0).images.repeat(4, 2).repeat(4, 3), np.arange(8) % 2)
+    result = evaluate_images(models.build(config), data, data, baselines=False)
+    assert set(result.lin_match.posterior) == {"train-test", "full"}
+    model = models.build(ConstellationConfig())
+    labels = torch.arange(5).repeat(3, 1) // 3
+    points = torch.rand(3, 5, 2, generator=torch.Generator().manual_seed(0))
+    scores = evaluate_constellations(model, points, torch.ones(3, 5), labels, capsules=3)
+    assert scores.n_points == 15
+    optimizer = build_optimizer(model, OptimizerConfig(), batch=3)
+    assert [group["name"] for group in optimizer.param_groups] == ["objects"]

@@ -22,6 +22,8 @@ Protocol = Literal["train-test", "full"]
 
 RESTARTS = 10
 """k-means starts, of which the one with the smallest within-cluster distance is kept."""
+ITERATIONS = 100
+"""Most Lloyd iterations of one start; separate clusters need a few dozen."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def fit_kmeans(
         )
     if clusters == 1:
         warnings.warn("Clustering into one cluster puts every example together.", stacklevel=2)
-    kmeans = KMeans(n_clusters=clusters, n_init=restarts, max_iter=1000, random_state=seed)
+    kmeans = KMeans(n_clusters=clusters, n_init=restarts, max_iter=ITERATIONS, random_state=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kmeans.fit(features)

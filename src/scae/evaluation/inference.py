@@ -98,7 +98,9 @@ def _inference(model: Model) -> Iterator[torch.device]:
 
 def _floats(array: np.ndarray | Tensor, device: torch.device) -> Tensor:
     """A batch as models take it: float32, and in [0, 1] where it was uint8."""
-    batch = torch.as_tensor(array).to(device)
-    if batch.dtype == torch.uint8:
-        return batch.float().div_(255)
-    return batch.float()
+    in_bytes = array.dtype in (np.uint8, torch.uint8)
+    if isinstance(array, np.ndarray):
+        # A copy even of float32: torch warns about arrays that cannot be written to.
+        array = torch.from_numpy(array.astype(np.float32))
+    batch = array.to(device, torch.float32)
+    return batch / 255 if in_bytes else batch
