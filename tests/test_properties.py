@@ -1,0 +1,411 @@
+"""Properties that must hold for any input, found by hypothesis."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from scae.config import (
+    ConstellationConfig,
+    Form,
+    LossWeights,
+    NoiseConfig,
+    PoseKind,
+    SetTransformerConfig,
+    StackedConfig,
+)
+from scae.geometry import (
+    compose,
+    invert,
+    matrix,
+    pose_from_parameters,
+    similarity,
+    transform_points,
+)
+from scae.mixtures import explain_parts, explain_points
+from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, build
+from scae.set_transformer import AttentionPooling, SetTransformer
+from scae.sparsity import printed_posterior_sparsity, two_parts_loss
+
+seeds = st.integers(0, 2**31 - 1)
+few = settings(max_examples=10, deadline=None)
+SMALL_SET = SetTransformerConfig(layers=2, heads=2, width=8, output=16)
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
+
+
+def uniform(seed: int, *shape: int) -> Tensor:
+    return torch.rand(*shape, generator=generator(seed), dtype=torch.float64)
+
+
+def small_stacked(seed: int = 0, **changes: object) -> StackedCapsuleAutoencoder:
+    torch.manual_seed(seed)
+    defaults: dict = {
+        "image_size": (20, 18),
+        "parts": 5,
+        "objects": 4,
+        "template_size": 5,
+        "special_features": 3,
+        "cnn_channels": (8, 8, 8),
+        "cnn_strides": (2, 1, 1),
+        "set_transformer": SMALL_SET,
+        "capsule_hidden": 16,
+        "capsule_params": 8,
+    }
+    return StackedCapsuleAutoencoder(StackedConfig(**defaults | changes))
+
+
+def small_constellation(seed: int = 0, **changes: object) -> ConstellationAutoencoder:
+    torch.manual_seed(seed)
+    defaults: dict = {"set_transformer": SMALL_SET, "capsule_hidden": 16, "capsule_params": 8}
+    return ConstellationAutoencoder(ConstellationConfig(**defaults | changes))
+
+
+@few
+@given(seeds, st.sampled_from(["affine", "similarity"]))
+def test_inverse_undoes_a_pose(seed: int, kind: PoseKind) -> None:
+    pose = pose_from_parameters(normal(seed, 7, 6), kind)
+    identity = torch.eye(3, dtype=torch.float64)[:2].expand(7, 2, 3)
+    torch.testing.assert_close(compose(invert(pose), pose), identity, rtol=0, atol=1e-8)
+    torch.testing.assert_close(compose(pose, invert(pose)), identity, rtol=0, atol=1e-8)
+
+
+@few
+@given(seeds)
+def test_composition_is_the_matrix_product_and_acts_in_order(seed: int) -> None:
+    outer = pose_from_parameters(normal(seed, 4, 6))
+    inner = pose_from_parameters(normal(seed + 1, 4, 6))
+    both = compose(outer, inner)
+    torch.testing.assert_close(matrix(both), matrix(outer) @ matrix(inner))
+    points = normal(seed + 2, 4, 9, 2)
+    expected = transform_points(outer, transform_points(inner, points))
+    torch.testing.assert_close(transform_points(both, points), expected)
+
+
+@few
+@given(seeds, st.floats(-180, 180), st.floats(0.2, 3.0))
+def test_similarities_keep_shape(seed: int, degrees: float, scale: float) -> None:
+    points = normal(seed, 6, 2)
+    moved = transform_points(similarity(scale, degrees, (0.3, -0.7)).double(), points)
+    before, after = torch.cdist(points, points), torch.cdist(moved, moved)
+    torch.testing.assert_close(after, scale * before, rtol=1e-5, atol=1e-6)
+
+
+@few
+@given(seeds, st.integers(-3, 3), st.integers(-3, 3))
+def test_shifting_a_pose_shifts_the_image(seed: int, right: int, down: int) -> None:
+    model = small_stacked()
+    height, width = model.config.image_size
+    parameters = 0.3 * normal(seed, 1, 5, 6).float()
+    pose = pose_from_parameters(parameters)
+    # A template keeps to the middle: what leaves the canvas cannot be compared.
+    pose = torch.cat([0.4 * pose[..., :2], 0.1 * pose[..., 2:]], -1)
+    shift = torch.tensor([2 * right / (width - 1), 2 * down / (height - 1)])
+    moved = pose + torch.cat([torch.zeros(2, 2), shift[:, None]], 1)
+    presence, colors = torch.ones(1, 5), torch.ones(1, 5, 1)
+    image = model.templates.render(pose, presence, colors).mean()
+    shifted = model.templates.render(moved, presence, colors).mean()
+    expected = torch.roll(image, (down, right), (2, 3))
+    inner = (slice(None), slice(None), slice(3, -3), slice(3, -3))
+    torch.testing.assert_close(shifted[inner], expected[inner], rtol=1e-3, atol=1e-4)
+
+
+@few
+@given(seeds)
+def test_votes_move_with_their_object(seed: int) -> None:
+    """V = OV OP: a change of the object's pose changes every vote by the same map."""
+    model = small_stacked(noise=NoiseConfig(amplitude=0.0)).double()
+    votes = model.object_decoder(normal(seed, 2, 4, 16))
+    move = pose_from_parameters(normal(seed + 1, 6))
+    moved = compose(compose(move, votes.object_pose)[:, :, None], votes.relation)
+    torch.testing.assert_close(moved, compose(move, votes.pose))
+
+
+@few
+@given(seeds, st.sampled_from(["mask", "log"]), st.sampled_from([0, 3]))
+def test_set_encoding_does_not_depend_on_order(seed: int, form: str, inducing: int) -> None:
+    torch.manual_seed(0)
+    config = SetTransformerConfig(
+        layers=2, heads=2, width=8, output=16, presence=form, inducing_points=inducing
+    )
+    module = SetTransformer(3, 4, config).double()
+    x, presence = normal(seed, 2, 7, 3), (uniform(seed, 2, 7) > 0.4).double()
+    order = torch.randperm(7, generator=generator(seed))
+    torch.testing.assert_close(module(x, presence), module(x[:, order], presence[:, order]))
+
+
+@few
+@given(seeds)
+def test_absent_elements_do_not_matter(seed: int) -> None:
+    module = SetTransformer(3, 4, SMALL_SET).double()
+    x, presence = normal(seed, 2, 7, 3), torch.ones(2, 7, dtype=torch.float64)
+    presence[:, 4:] = 0
+    other = x.clone()
+    other[:, 4:] = normal(seed + 1, 2, 3, 3)
+    torch.testing.assert_close(module(x, presence), module(other, presence))
+    torch.testing.assert_close(module(x, presence), module(x[:, :4]))
+
+
+@few
+@given(seeds)
+def test_responsibilities_follow_the_points(seed: int) -> None:
+    model = small_constellation(noise=NoiseConfig(amplitude=0.0)).double()
+    points, presence = normal(seed, 2, 6, 2), (uniform(seed, 2, 6) > 0.3).double()
+    order = torch.randperm(6, generator=generator(seed))
+    there = model.explain(points, presence)
+    back = model.explain(points[:, order], presence[:, order])
+    torch.testing.assert_close(back.votes.points, there.votes.points)
+    torch.testing.assert_close(back.mixture.responsibility, there.mixture.responsibility[:, order])
+
+
+@few
+@given(seeds, st.sampled_from(["mask", "log"]), st.booleans())
+def test_folded_pooling_equals_its_definition(seed: int, form: str, one_head: bool) -> None:
+    torch.manual_seed(seed % 1000)
+    pool = AttentionPooling(6, 24, 5, 1 if one_head else 3, form).double()
+    h = normal(seed, 3, 7, 6).requires_grad_()
+    presence = uniform(seed, 3, 7).round(decimals=1) if form == "log" else torch.ones(3, 7).double()
+    results = []
+    for forward in (pool.plain, pool.folded):
+        y = forward(h, presence)
+        gradients = torch.autograd.grad(y.sin().sum(), [h, *pool.parameters()], allow_unused=True)
+        kept = [torch.zeros(()) if g is None else g for g in gradients]
+        # The keys' bias cancels in the softmax: zero in one form, rounding in the other.
+        results.append((y, [g for g in kept if g.abs().max() > 1e-9]))
+    torch.testing.assert_close(results[0][0], results[1][0])
+    assert len(results[0][1]) == len(results[1][1])
+    for plain, folded in zip(results[0][1], results[1][1], strict=True):
+        torch.testing.assert_close(plain, folded)
+
+
+@few
+@given(seeds)
+def test_point_mixture_integrates_to_one(seed: int) -> None:
+    """Eq. 5 without the dummy is a density over the plane."""
+    mean, scale = 0.5 * normal(seed, 1, 4, 2), 0.2 + uniform(seed, 1, 4)
+    weight = uniform(seed + 1, 1, 4) + 0.01
+    axis = torch.linspace(-8, 8, 321, dtype=torch.float64)
+    grid = torch.cartesian_prod(axis, axis)[None]
+    density = explain_points(grid, mean, scale, weight, dummy=False).log_likelihood.exp()
+    assert float(density.sum()) * float(axis[1] - axis[0]) ** 2 == pytest.approx(1, abs=1e-6)
+
+
+@few
+@given(seeds, st.sampled_from(["printed", "released"]), st.sampled_from(["learned", "coupled"]))
+def test_pixel_mixture_integrates_to_one(seed: int, form: Form, alpha: str) -> None:
+    """Eq. 10 is a density over the values of a pixel, also where no template is."""
+    model = small_stacked(sigma=0.3, image_mixture=form, alpha=alpha).double()
+    pose = pose_from_parameters(normal(seed, 1, 5, 6))
+    mixture = model.templates.render(pose, uniform(seed, 1, 5), uniform(seed + 1, 1, 5, 1))
+    axis = torch.linspace(-4, 5, 601, dtype=torch.float64)
+    images = axis[:, None, None, None].expand(-1, 1, *model.config.image_size)
+    many = type(mixture)(
+        mixture.values.expand(601, -1, -1, -1, -1),
+        mixture.logits.expand(601, -1, -1, -1, -1),
+        mixture.sigma,
+    )
+    total = many.log_prob(images).exp().sum(0) * (axis[1] - axis[0])
+    torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-6)
+
+
+def gaussian(x: np.ndarray, mean: np.ndarray, scale: float) -> float:
+    z = (x - mean) / scale
+    return math.exp(-0.5 * float(z @ z)) / (scale * math.sqrt(2 * math.pi)) ** len(x)
+
+
+@few
+@given(seeds, st.booleans(), st.booleans())
+def test_part_likelihood_by_explicit_loops(seed: int, normalised: bool, dummy: bool) -> None:
+    batch, objects, parts, dims = 2, 3, 4, 6
+    x, mean = normal(seed, batch, parts, dims), normal(seed + 1, batch, objects, parts, dims)
+    scale = 0.5 + uniform(seed + 2, batch, objects, parts)
+    weight = uniform(seed + 3, batch, objects, parts) + 1e-3
+    result = explain_parts(x, mean, scale, weight, normalised, dummy)
+    for b in range(batch):
+        total = float(weight[b].sum()) if normalised else 1.0
+        for m in range(parts):
+            terms = [
+                float(weight[b, k, m])
+                / total
+                * gaussian(x[b, m].numpy(), mean[b, k, m].numpy(), float(scale[b, k, m]))
+                for k in range(objects)
+            ]
+            evidence = sum(terms) + (0.01 * 0.01 if dummy else 0.0)
+            assert float(result.log_likelihood[b, m]) == pytest.approx(math.log(evidence))
+            assert result.responsibility[b, m].tolist() == pytest.approx(
+                [term / evidence for term in terms]
+            )
+
+
+@few
+@given(seeds, st.booleans())
+def test_point_likelihood_by_explicit_loops(seed: int, dummy: bool) -> None:
+    batch, points, components = 2, 5, 6
+    x, mean = normal(seed, batch, points, 2), normal(seed + 1, batch, components, 2)
+    scale, weight = 0.3 + uniform(seed, batch, components), uniform(seed + 1, batch, components)
+    result = explain_points(x, mean, scale, weight, dummy)
+    for b in range(batch):
+        total = float(weight[b].sum()) + (0.01 if dummy else 0.0)
+        for n in range(points):
+            evidence = sum(
+                float(weight[b, j])
+                * gaussian(x[b, n].numpy(), mean[b, j].numpy(), float(scale[b, j]))
+                for j in range(components)
+            )
+            evidence += 0.01 * 0.01 if dummy else 0.0
+            expected = math.log(evidence / total)
+            assert float(result.log_likelihood[b, n]) == pytest.approx(expected, rel=1e-6)
+
+
+@few
+@given(seeds)
+def test_two_parts_loss_by_explicit_loops(seed: int) -> None:
+    logit = normal(seed, 3, 4)
+    winner = torch.randint(0, 4, (3, 6), generator=generator(seed))
+    presence = (uniform(seed, 3, 6) > 0.4).double()
+    printed = released = 0.0
+    for b in range(3):
+        for k in range(4):
+            wins = sum(float(presence[b, n]) for n in range(6) if int(winner[b, n]) == k)
+            p = 1 / (1 + math.exp(-float(logit[b, k])))
+            loss = -math.log(p if wins >= 2 else 1 - p)
+            printed += loss / 3
+            released += loss / 3 if wins > 0 else 0.0
+    assert float(two_parts_loss(logit, winner, presence, True)) == pytest.approx(printed)
+    assert float(two_parts_loss(logit, winner, presence, False)) == pytest.approx(released)
+
+
+@few
+@given(seeds)
+def test_printed_posterior_sparsity_by_explicit_loops(seed: int) -> None:
+    log_posterior = 3 * normal(seed, 4, 5, 3)
+    mass = log_posterior.exp().numpy()
+    example, capsule = mass.sum((1, 2)), mass.sum((0, 1))
+    expected = [
+        -sum(float(p) * math.log(float(p)) for p in v / v.sum()) for v in (example, capsule)
+    ]
+    terms = printed_posterior_sparsity(log_posterior)
+    assert float(terms.within) == pytest.approx(expected[0], rel=1e-6)
+    assert float(terms.between) == pytest.approx(-expected[1], rel=1e-6)
+
+
+EXTREMES = {
+    "zeros": lambda *s: torch.zeros(s),
+    "ones": lambda *s: torch.ones(s),
+    "constant": lambda *s: torch.full(s, 0.37),
+    "huge": lambda *s: torch.full(s, 65504.0),
+    "tiny": lambda *s: torch.full(s, 6e-8),
+    "noise": lambda *s: torch.rand(s, generator=generator(0)),
+}
+
+
+@pytest.mark.parametrize("form", ["printed", "released"])
+@pytest.mark.parametrize("alpha", ["learned", "coupled"])
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_stacked_model_stays_finite(form: Form, alpha: str, extreme: str) -> None:
+    model = small_stacked(
+        image_mixture=form, part_likelihood=form, posterior_sparsity=form, alpha=alpha
+    )
+    image = EXTREMES[extreme](3, 1, *model.config.image_size)
+    loss = model.loss_terms(image).total(LossWeights())
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("logit", [-1e4, 1e4])
+@pytest.mark.parametrize("form", ["mask", "log"])
+def test_presences_of_exactly_zero_and_one(logit: float, form: str) -> None:
+    config = SetTransformerConfig(layers=2, heads=2, width=8, output=16, presence=form)
+    model = small_stacked(set_transformer=config)
+    with torch.no_grad():
+        model.part_encoder.pool.bias[..., -1] = logit
+        model.object_decoder.bias[..., 6] = -logit
+    image = torch.rand(3, 1, 20, 18, generator=generator(1))
+    assert set(model.explain(image).parts.presence.unique().tolist()) <= {0.0, 1.0}
+    loss = model.loss_terms(image).total(LossWeights())
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("decoder", ["capsules", "baseline"])
+@pytest.mark.parametrize("form", ["mask", "log"])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 65504.0])
+def test_constellations_stay_finite(decoder: str, form: str, scale: float) -> None:
+    config = SetTransformerConfig(layers=2, heads=2, width=8, output=16, presence=form)
+    model = small_constellation(decoder=decoder, set_transformer=config)
+    points = scale * torch.randn(4, 5, 2, generator=generator(0))
+    presence = torch.ones(4, 5)
+    presence[0] = 0  # an empty scene
+    presence[1, 1:] = 0
+    loss = model.loss_terms(points, presence).total(LossWeights(two_parts=10.0))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
+    segments = model.segment(points, presence)
+    assert (segments[presence == 0] == -1).all() and (segments[presence == 1] >= 0).all()
+
+
+def test_noise_only_in_training_unless_asked() -> None:
+    image = torch.rand(2, 1, 20, 18, generator=generator(3))
+    for in_evaluation in (False, True):
+        model = small_stacked(noise=NoiseConfig(in_evaluation=in_evaluation)).eval()
+        first, second = model.object_presences(image), model.object_presences(image)
+        assert torch.equal(first.prior, second.prior) is not in_evaluation
+    model.train()
+    assert not torch.equal(model.object_presences(image).prior, model.object_presences(image).prior)
+
+
+@pytest.mark.parametrize(
+    ("switch", "attribute"),
+    [
+        ("part", "parts.logit"),
+        ("object", "votes.object_logit"),
+        ("object_part", "votes.part_logit"),
+    ],
+)
+def test_each_noise_switch_reaches_its_own_logits(switch: str, attribute: str) -> None:
+    only = {"part": False, "object": False, "object_part": False} | {switch: True}
+    model = small_stacked(noise=NoiseConfig(**only)).train()
+    image = torch.rand(2, 1, 20, 18, generator=generator(3))
+    silent = small_stacked(noise=NoiseConfig(amplitude=0.0)).train()
+    noisy, quiet = model.explain(image), silent.explain(image)
+    for name in ("parts.logit", "votes.object_logit", "votes.part_logit"):
+        a, b = noisy, quiet
+        for step in name.split("."):
+            a, b = getattr(a, step), getattr(b, step)
+        if name == attribute:
+            assert 0 < (a - b).abs().max() <= 2
+        elif switch != "part":  # noisy parts change what the objects see
+            assert torch.equal(a, b)
+
+
+def test_stop_gradients_cut_objects_from_poses() -> None:
+    image = torch.rand(2, 1, 20, 18, generator=generator(3))
+    only_parts = LossWeights(
+        image=0.0, prior_within=0.0, prior_between=0.0, posterior_within=0.0, posterior_between=0.0
+    )
+    for stop in (True, False):
+        model = small_stacked(stop_gradient_inputs=stop, stop_gradient_targets=stop)
+        model.loss_terms(image).total(only_parts).backward()
+        gradient = model.part_encoder.pool.weight.grad
+        assert gradient is not None
+        pose, features = gradient[..., :6].abs().max(), gradient[..., 6:9].abs().max()
+        assert (float(pose) == 0) is stop
+        assert float(features) > 0  # special features always learn from the objects (section 2.3)
+
+
+def test_build_follows_the_configuration() -> None:
+    assert isinstance(build(StackedConfig()), StackedCapsuleAutoencoder)
+    assert isinstance(build(ConstellationConfig()), ConstellationAutoencoder)
