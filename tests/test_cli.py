@@ -36,7 +36,7 @@ def test_help_starts_without_torch():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "presets", "data"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(capsys, command):
     assert main([command, "--help"]) == 0
     assert f"scae {command}" in capsys.readouterr().out
@@ -180,7 +180,8 @@ def small_run(tmp_path_factory):
     """Twenty steps of a small digits model, as a user would start them."""
     folder = tmp_path_factory.mktemp("runs") / "digits"
     small = "--model.parts 4 --model.objects 10 --model.cnn-channels 8 8 8 8 --training.batch 16"
-    command = f"train digits --training.steps 20 {small} --loggers none --json --out {folder}"
+    quick = "--training.steps 20 --loggers none --no-figures --json"
+    command = f"train digits {small} {quick} --out {folder}"
     done = subprocess.run(
         [sys.executable, "-m", "scae.cli", *command.split()], capture_output=True, text=True
     )
@@ -222,6 +223,40 @@ def test_predict_writes_one_row_per_image(small_run, capsys, tmp_path):
     rows = list(csv.DictReader(out.open()))
     assert len(rows) == summary["rows"] == sum(summary["sizes"].values())
     assert {int(row["cluster"]) for row in rows} <= set(range(5))
+
+
+def test_one_figure_of_a_run(small_run, capsys, tmp_path):
+    folder, _ = small_run
+    assert (
+        main(["figures", str(folder), "--only", "templates", "--out", str(tmp_path), "--json"]) == 0
+    )
+    drawn = json.loads(capsys.readouterr().out)["files"]
+    assert sorted(drawn) == [str(tmp_path / "templates.png"), str(tmp_path / "templates.svg")]
+    sentence = _fails(capsys, "figures", str(folder), "--only", "tmplates")
+    assert "did you mean 'templates'?" in sentence
+
+
+@pytest.mark.slow
+def test_own_images_from_a_folder_to_clusters_and_figures(capsys, tmp_path, monkeypatch):
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    monkeypatch.chdir(tmp_path)
+    for i, pixels in enumerate(load_digits().images[:60]):
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        picture = Image.fromarray((pixels * 15.9).astype("uint8")).resize((20, 16))
+        picture.save(tmp_path / "photos" / f"{i}.png")
+    small = "--model.parts 4 --model.cnn-channels 8 8 8 8 --training.steps 5 --loggers none"
+    assert main(["train", "images", "--data", "photos", "--clusters", "3", *small.split()]) == 0
+    assert "runs/images" in capsys.readouterr().out
+    config = json.loads((tmp_path / "runs/images/config.json").read_text())
+    assert config["model"]["image_size"] == [16, 20] and config["model"]["classes"] == 3
+    assert config["training"]["batch"] == 60 and config["model"]["parts"] == 4
+    assert (tmp_path / "runs/images/figures/templates.png").is_file()
+    assert main(["predict", "runs/images", "--data", "photos", "--out", "clusters.csv"]) == 0
+    rows = list(csv.DictReader((tmp_path / "clusters.csv").open()))
+    assert {row["file"] for row in rows} == {f"{i}.png" for i in range(60)}
+    assert {int(row["cluster"]) for row in rows} <= {0, 1, 2}
 
 
 def test_training_again_does_not_touch_a_finished_run(small_run, capsys):

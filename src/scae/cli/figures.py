@@ -9,7 +9,7 @@ from scae.cli.output import results_only, show
 
 @dataclass(frozen=True)
 class Figures:
-    """Draw the figures of a model as PNG and SVG, and its report.html."""
+    """Draw the figures of a model as PNG and SVG."""
 
     source: Source
     """Run folder, weights file or name of a shipped model."""
@@ -17,6 +17,8 @@ class Figures:
     """Folder to write to; default: the run's own folder figures, or ./figures-NAME."""
     data_dir: DataDir = None
     """Folder of data sets; default: SCAE_DATA, else downloads."""
+    only: tuple[str, ...] = ()
+    """Names of the figures to draw; default: all that apply to the model."""
     json: bool = False
     """Print JSON."""
 
@@ -26,11 +28,11 @@ def command(arguments: list[str]) -> None:
     options = parse(Figures, arguments, "figures")
     with results_only(options.json):
         from scae.api import load_source, shipped
-        from scae.figures import draw_figures
+        from scae.cli.illustrate import draw
 
         loaded = load_source(options.source)
         # Shipped models live in the installed package, which is no place to write to.
         own = options.source not in shipped()
         folder = loaded.origin / "figures" if own else Path(f"figures-{options.source}")
-        paths = draw_figures(loaded, options.out or folder, options.data_dir)
+        paths = draw(loaded, options.out or folder, options.data_dir, options.only)
     show({"files": paths}, "\n".join(map(str, paths)), options.json)

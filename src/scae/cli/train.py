@@ -38,7 +38,9 @@ class Train:
     loggers: tuple[LoggerName, ...] = ("tensorboard",)
     """Where metrics go besides metrics.csv; wandb and mlflow have to be installed."""
     evaluate: bool = True
-    """Score and draw the model after training."""
+    """Score the model after training, where the data has labels."""
+    figures: bool = True
+    """Draw the model's figures after training."""
     json: bool = False
     """Print JSON."""
 
@@ -140,17 +142,23 @@ def _train(options: TrainImages | TrainPoints) -> tuple["TrainedRun | None", "Re
     )
     if not _is_first_process():
         return None, None
-    if not options.evaluate or getattr(getattr(source, "data", None), "labels", run) is None:
-        return run, None
-    return run, _score(run, options)
+    labelled = getattr(getattr(source, "data", None), "labels", run) is not None
+    scores = _score(run, options.data_dir) if options.evaluate and labelled else None
+    if options.figures:
+        from scae.api import Loaded
+        from scae.cli.illustrate import draw
+
+        drawn = Loaded(run.model, run.experiment, run.folder)
+        draw(drawn, run.folder / "figures", options.data_dir, result=scores)
+    return run, scores
 
 
-def _score(run: "TrainedRun", options: TrainImages | TrainPoints) -> "Result":
+def _score(run: "TrainedRun", data_dir: Path | None) -> "Result":
     from scae import files
     from scae.cli.results import describe
     from scae.scoring import score
 
-    result = score(run.model, run.experiment, data_dir=options.data_dir)
+    result = score(run.model, run.experiment, data_dir=data_dir)
     files.write_json(run.folder / "evaluation.json", result.to_dict())
     print(describe(result), flush=True)
     return result
