@@ -29,9 +29,8 @@ def global_batch_sum(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 def global_uniform_like(x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:
     """U[0, 1) noise drawn for the global batch; this process's rows of it.
 
-    Every process draws the same numbers, so N processes see the noise one would.
+    Every process draws the same numbers, so N processes see the noise one would. Not by
+    `rand_like`: it fills in the order of x's memory, which a transposed x would change.
     """
-    if world() == 1:
-        return torch.rand_like(x)
     noise = torch.rand((world() * x.shape[0], *x.shape[1:]), dtype=x.dtype, device=x.device)
     return noise[rank() * x.shape[0] : (rank() + 1) * x.shape[0]]

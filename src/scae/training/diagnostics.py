@@ -46,9 +46,9 @@ class Diagnosis:
     part_usage: list[float] = field(default_factory=list)
     """Mean presence of each part."""
 
-    def row(self) -> dict[str, float]:
+    def row(self) -> dict[str, float | int]:
         """One flat row of `diagnostics.csv`; usage columns are numbered by capsule."""
-        row: dict[str, float] = {
+        row: dict[str, float | int] = {
             "active_objects": self.active_objects,
             "dead_objects": self.dead_objects,
             "object_entropy_within": self.object_entropy_within,

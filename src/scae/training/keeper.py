@@ -48,7 +48,9 @@ class Keeper(Callback):
         module: TrainingModule = pl_module
         training = module.experiment.training
         last = module.step >= training.steps
-        due = last or module.stopping or module.step % training.checkpoint_every == 0
+        # In the middle of bad steps no state is saved to which a roll-back would lead.
+        regular = module.step % training.checkpoint_every == 0 and module.guard.in_a_row == 0
+        due = last or module.stopping or regular
         if module.verdict is Verdict.SKIP and trainer.is_global_zero:
             self._tell_of_skip(module)
         if module.verdict is Verdict.ROLL_BACK:

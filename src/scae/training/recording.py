@@ -72,7 +72,7 @@ class Recorder(Callback):
         self._window = now, module.step
         examples = (module.step - step) * module.experiment.training.batch
         self.latest = dict(zip(module.loss_names, losses.tolist(), strict=True))
-        row: dict[str, float] = {
+        row: dict[str, float | int] = {
             "step": module.step,
             "seconds": module.seconds,
             "images_per_second": examples / max(now - then, 1e-9),
@@ -101,7 +101,7 @@ class Recorder(Callback):
                 self._warned.add(kind)
                 warnings.warn(f"Step {module.step}: {text}.", stacklevel=2)
 
-    def _log(self, trainer: pl.Trainer, values: Mapping[str, float], step: int) -> None:
+    def _log(self, trainer: pl.Trainer, values: Mapping[str, float | int], step: int) -> None:
         for index, logger in enumerate(trainer.loggers):
             if index in self._silenced:
                 continue

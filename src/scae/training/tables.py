@@ -20,7 +20,7 @@ class StepTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._columns: list[str] = []
-        self._waiting: list[dict[str, float]] = []
+        self._waiting: list[dict[str, float | int]] = []
 
     def resume(self, step: int) -> None:
         """Cut the file before the first row after `step`, or that is not a whole row.
@@ -43,7 +43,7 @@ class StepTable:
             length += len(line)
         os.truncate(self.path, length)
 
-    def append(self, row: Mapping[str, float]) -> None:
+    def append(self, row: Mapping[str, float | int]) -> None:
         """Add a row; `row["step"]` is its key."""
         if not self._columns:
             self._columns = list(row)
@@ -102,7 +102,7 @@ def read_table(path: Path) -> dict[str, list[float]]:
         raise ScaeError(f"{path} is not a table of numbers ({error}).") from None
 
 
-def _digits(value: float) -> str:
+def _digits(value: float | int) -> str:
     return str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
