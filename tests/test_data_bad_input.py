@@ -322,8 +322,14 @@ def test_damaged_and_lying_numpy_files(tmp_path: Path) -> None:
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("../escape.txt", b"x")
+        archive.writestr("../escape.npy", b"x")
+    refuse(lambda: load_images(str(path)), str(path), "outside")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("code.py", b"x")
     refuse(lambda: load_images(str(path)), str(path), "no array")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("images.npy", b"x" * 100)
+    refuse(lambda: load_images(str(path)), str(path), "unusual")
     np.savez(path, other=np.zeros(3))
     refuse(lambda: load_images(str(path)), str(path), "images")
 

@@ -5,8 +5,6 @@ of each, as MATLAB structures `affNISTdata` with `image` (1600 x N, rows of pixe
 the other) and `label_int`.
 """
 
-import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -15,7 +13,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
 
-from scae.data.files import MAX_DEFLATE_RATIO, check_labels, check_start, damaged, reason
+from scae.data.files import check_entry, check_labels, damaged, open_zip
 from scae.data.interface import AFFINE, ImageData, stream
 from scae.data.mat import HEADER, MatValue, parse_mat, read_mat
 from scae.errors import ScaeError
@@ -67,29 +65,16 @@ def read_zip(path: Path) -> list[tuple[Path, dict[str, MatValue]]]:
     """Every `.mat` file of an archive, read in memory; nothing is unpacked to disk."""
     expected = "a zip archive of .mat files"
     found = []
-    try:
-        with open(path, "rb") as raw:
-            check_start(path, raw.read(64), expected)
-        with zipfile.ZipFile(path) as archive:
-            for entry in archive.infolist():
-                place = PurePosixPath(entry.filename)
-                if place.is_absolute() or ".." in place.parts or "\\" in entry.filename:
-                    raise ScaeError(
-                        f"Archive {path} has an entry {entry.filename!r} that points outside of "
-                        "it; it is not the official archive."
-                    )
-                if place.suffix != ".mat":
-                    continue
-                if entry.file_size > MAX_DEFLATE_RATIO * max(entry.compress_size, 1):
-                    raise damaged(path, expected, f"{place} claims more than it can hold")
-                data = archive.read(entry)
-                if len(data) < HEADER:
-                    raise damaged(path, expected, f"{place} is shorter than its header")
-                found.append((path / place.name, parse_mat(memoryview(data), path / place.name)))
-    except FileNotFoundError:
-        raise ScaeError(f"File {path} does not exist.") from None
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError) as error:
-        raise damaged(path, expected, reason(error)) from None
+    with open_zip(path, expected) as archive:
+        for entry in archive.infolist():
+            check_entry(path, entry, expected)
+            place = path / PurePosixPath(entry.filename).name
+            if place.suffix != ".mat":
+                continue
+            data = archive.read(entry)
+            if len(data) < HEADER:
+                raise damaged(path, expected, f"{place.name} is shorter than its header")
+            found.append((place, parse_mat(memoryview(data), place)))
     return found
 
 

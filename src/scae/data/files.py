@@ -6,10 +6,12 @@ file's own header declares, and every failure is one sentence that names the fil
 
 import gzip
 import io
+import struct
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from jaxtyping import UInt8
@@ -18,6 +20,8 @@ from scae.errors import ScaeError
 
 # Deflate cannot shrink data by more than this factor; a header that claims more is lying.
 MAX_DEFLATE_RATIO = 1032
+# What zipfile raises on damaged or encrypted archives (bad names are ValueErrors).
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, ValueError)
 
 
 def damaged(path: Path, expected: str, found: str) -> ScaeError:
@@ -96,6 +100,35 @@ class Reader:
 
     def fail(self, found: str) -> ScaeError:
         return damaged(self.path, self._expected, found)
+
+
+@contextmanager
+def open_zip(path: Path, expected: str) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive; whatever the zip format can do wrong becomes our error."""
+    try:
+        with open(path, "rb") as raw:
+            check_start(path, raw.read(64), expected)
+            raw.seek(0)
+            with zipfile.ZipFile(raw) as archive:
+                yield archive
+    except FileNotFoundError:
+        raise ScaeError(f"File {path} does not exist.") from None
+    except (*ZIP_ERRORS, OSError, EOFError) as error:
+        raise damaged(path, expected, reason(error)) from None
+
+
+def check_entry(path: Path, entry: zipfile.ZipInfo, expected: str) -> None:
+    """Refuse an entry that points out of its archive or claims more than it can hold."""
+    place = PurePosixPath(entry.filename)
+    if place.is_absolute() or ".." in place.parts or "\\" in entry.filename:
+        raise ScaeError(
+            f"Archive {path} has an entry {entry.filename!r} that points outside of it; it is not "
+            "the official archive."
+        )
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise damaged(path, expected, f"{place} is compressed in an unusual way")
+    if entry.file_size > MAX_DEFLATE_RATIO * max(entry.compress_size, 1):
+        raise damaged(path, expected, f"{place} claims more than it can hold")
 
 
 def plain_or_gz(folder: Path, stem: str) -> Path | None:

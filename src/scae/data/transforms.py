@@ -7,6 +7,8 @@ from torch.nn import functional
 
 from scae.errors import ScaeError
 
+CHUNK = 4096
+
 
 def pad_and_shift(
     images: UInt8[Tensor, "batch channels height width"],
@@ -39,7 +41,9 @@ def resize(
     """Resize images to a square of `size` pixels (bicubic, antialiased when shrinking)."""
     if size < 1:
         raise ScaeError(f"Images cannot be resized to {size} pixels.")
-    resized = functional.interpolate(
-        images.float(), (size, size), mode="bicubic", align_corners=False, antialias=True
-    )
-    return resized.round_().clamp_(0, 255).to(torch.uint8)
+    resized = images.new_empty((*images.shape[:2], size, size))
+    for start in range(0, len(images), CHUNK):  # floats of a whole data set may not fit
+        chunk = images[start : start + CHUNK].float()
+        smooth = functional.interpolate(chunk, (size, size), mode="bicubic", antialias=True)
+        resized[start : start + CHUNK] = smooth.round_().clamp_(0, 255)
+    return resized
