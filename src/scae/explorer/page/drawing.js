@@ -1,0 +1,94 @@
+// A pen on a fine canvas, read out in the model's coarse pixels.
+const FINE = 10; // fine pixels per pixel of the model, each way
+const PEN = 2.4; // width of a line, in pixels of a picture of 28
+
+export class Drawing {
+  constructor(width, height, channels) {
+    Object.assign(this, { width, height, channels });
+    this.canvas = new OffscreenCanvas(width * FINE, height * FINE);
+    this.context = this.canvas.getContext("2d", { willReadFrequently: true });
+    this.clear();
+  }
+
+  clear() {
+    this.context.fillStyle = "#000";
+    this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    this.empty = true;
+  }
+
+  // A line through points in [0, 1] x [0, 1] of the canvas.
+  stroke(points) {
+    const pen = this.context;
+    pen.strokeStyle = "#fff";
+    pen.lineCap = pen.lineJoin = "round";
+    pen.lineWidth = (PEN * FINE * Math.min(this.width, this.height)) / 28;
+    pen.beginPath();
+    const [first, ...rest] = points.map(([x, y]) => [x * this.canvas.width, y * this.canvas.height]);
+    pen.moveTo(...first);
+    if (rest.length === 0) pen.lineTo(first[0] + 0.1, first[1]);
+    // Through the middles of the segments: corners become curves.
+    rest.forEach((point, i) => {
+      const next = rest[i + 1];
+      if (next) pen.quadraticCurveTo(...point, (point[0] + next[0]) / 2, (point[1] + next[1]) / 2);
+      else pen.lineTo(...point);
+    });
+    pen.stroke();
+    this.empty = false;
+  }
+
+  // Put a picture there to draw on.
+  load(bytes) {
+    const { width, height, channels } = this;
+    const image = new ImageData(width, height);
+    for (let i = 0; i < width * height; i++) {
+      for (let c = 0; c < 3; c++) image.data[4 * i + c] = bytes[channels * i + (channels === 3 ? c : 0)];
+      image.data[4 * i + 3] = 255;
+    }
+    const small = new OffscreenCanvas(width, height);
+    small.getContext("2d").putImageData(image, 0, 0);
+    this.context.imageSmoothingEnabled = false;
+    this.context.drawImage(small, 0, 0, this.canvas.width, this.canvas.height);
+    this.empty = false;
+  }
+
+  // Mean of the fine pixels under each coarse one.
+  read() {
+    const fine = this.context.getImageData(0, 0, this.canvas.width, this.canvas.height).data;
+    const { width, height, channels } = this;
+    const sums = new Float64Array(width * height * channels);
+    for (let y = 0; y < height * FINE; y++) {
+      for (let x = 0; x < width * FINE; x++) {
+        const from = 4 * (y * width * FINE + x);
+        const to = channels * (Math.floor(y / FINE) * width + Math.floor(x / FINE));
+        for (let c = 0; c < channels; c++) sums[to + c] += fine[from + c];
+      }
+    }
+    return Uint8Array.from(sums, (sum) => Math.round(sum / (FINE * FINE)));
+  }
+
+  // Fit what is drawn into the middle 20 of 28 pixels, as MNIST's digits are.
+  centre() {
+    const bytes = this.read();
+    const { width, height, channels } = this;
+    let [left, top, right, bottom] = [width, height, -1, -1];
+    for (let i = 0; i < width * height; i++) {
+      if (bytes[channels * i] < 40) continue;
+      const [x, y] = [i % width, Math.floor(i / width)];
+      [left, right] = [Math.min(left, x), Math.max(right, x)];
+      [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
+    }
+    if (right < 0) return;
+    const [w, h] = [right - left + 1, bottom - top + 1];
+    const scale = ((20 / 28) * Math.min(width, height)) / Math.max(w, h);
+    const copy = new OffscreenCanvas(this.canvas.width, this.canvas.height);
+    copy.getContext("2d").drawImage(this.canvas, 0, 0);
+    this.clear();
+    const [tw, th] = [w * scale * FINE, h * scale * FINE];
+    this.context.imageSmoothingEnabled = true;
+    this.context.drawImage(
+      copy, left * FINE, top * FINE, w * FINE, h * FINE,
+      (this.canvas.width - tw) / 2, (this.canvas.height - th) / 2, tw, th,
+    );
+    this.empty = false;
+  }
+}

@@ -1,0 +1,15 @@
+// Asks what kind of model is served and shows its page.
+import { get } from "./api.js";
+import { startImages } from "./image-page.js";
+import { say } from "./notice.js";
+import { startPoints } from "./point-page.js";
+
+try {
+  const model = await get("/api/model");
+  const start = model.kind === "images" ? startImages : startPoints;
+  document.getElementById(model.kind).hidden = false;
+  await start(model);
+} catch (error) {
+  document.getElementById("about").textContent = "";
+  say(error.message, true);
+}

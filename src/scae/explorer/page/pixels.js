@@ -1,0 +1,56 @@
+// Bytes of height x width x channels, to and from base64 and canvases.
+
+export function decode(text) {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+export function encode(bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 4096) {
+    text += String.fromCharCode(...bytes.subarray(i, i + 4096));
+  }
+  return btoa(text);
+}
+
+// `colour(i)` gives red, green, blue and opacity of pixel i.
+export function paint(canvas, width, height, colour) {
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width;
+    canvas.height = height;
+  }
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(width, height);
+  for (let i = 0; i < width * height; i++) image.data.set(colour(i), 4 * i);
+  context.putImageData(image, 0, 0);
+}
+
+export function show(canvas, bytes, width, height, channels) {
+  paint(canvas, width, height, (i) => {
+    const at = channels * i;
+    return [bytes[at], bytes[channels === 3 ? at + 1 : at], bytes[channels === 3 ? at + 2 : at], 255];
+  });
+}
+
+// Red where only parts draw, green where only objects do, yellow where both.
+export function showBoth(canvas, parts, objects, width, height, channels) {
+  const grey = (bytes, i) => {
+    let sum = 0;
+    for (let c = 0; c < channels; c++) sum += bytes[channels * i + c];
+    return sum / channels;
+  };
+  paint(canvas, width, height, (i) => [grey(parts, i), grey(objects, i), 0, 255]);
+}
+
+// The pixels a part explains, in its colour; `shares` are bytes, one per pixel.
+export function glow(canvas, shares, width, height, colour) {
+  const [red, green, blue] = rgb(colour);
+  paint(canvas, width, height, (i) => [red, green, blue, Math.min(255, 1.4 * shares[i])]);
+}
+
+const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+
+function rgb(colour) {
+  probe.fillStyle = colour;
+  probe.fillRect(0, 0, 1, 1);
+  return probe.getImageData(0, 0, 1, 1).data;
+}

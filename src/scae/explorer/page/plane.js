@@ -1,0 +1,126 @@
+// The plane of a constellation model: points to add, move and take away, and votes on it.
+import { UNEXPLAINED, tint } from "./colours.js";
+import { element, path } from "./svg.js";
+
+const STEP = 0.05;
+const MOST = 64;
+const clamp = (value) => Math.min(1, Math.max(-1, value));
+
+export class Plane {
+  constructor(svg, changed) {
+    Object.assign(this, { svg, changed, points: [], cursor: [0, 0] });
+    svg.setAttribute("viewBox", "-1.08 -1.08 2.16 2.16");
+    this.ballots = element("g");
+    this.dots = element("g");
+    this.cross = element("path", { class: "cross", d: "M-.06 0H.06M0 -.06V.06" });
+    const lines = [-1, -0.5, 0, 0.5, 1].map((at) => `M${at} -1V1M-1 ${at}H1`).join("");
+    svg.append(element("path", { class: "grid", d: lines }), this.ballots, this.dots, this.cross);
+    svg.addEventListener("pointerdown", (event) => this.press(event));
+    svg.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  at(event) {
+    const box = this.svg.getBoundingClientRect();
+    const scale = 2.16 / box.width;
+    return [clamp((event.clientX - box.left) * scale - 1.08), clamp((event.clientY - box.top) * scale - 1.08)];
+  }
+
+  set(points) {
+    this.points = points.slice(0, MOST);
+    this.changed();
+  }
+
+  press(event) {
+    if (event.button !== 0) return;
+    const dot = event.target.closest(".point");
+    if (dot) return this.dragPoint(event, Number(dot.dataset.index));
+    if (this.points.length < MOST) this.set([...this.points, this.at(event)]);
+  }
+
+  // A press without movement takes the point away.
+  dragPoint(event, index) {
+    const start = this.at(event);
+    let moved = false;
+    this.svg.setPointerCapture(event.pointerId);
+    const move = (next) => {
+      const now = this.at(next);
+      if (!moved && Math.hypot(now[0] - start[0], now[1] - start[1]) < 0.02) return;
+      moved = true;
+      this.points[index] = now;
+      this.changed();
+    };
+    const end = () => {
+      this.svg.removeEventListener("pointermove", move);
+      if (!moved) this.remove(index);
+    };
+    this.svg.addEventListener("pointermove", move);
+    this.svg.addEventListener("pointerup", end, { once: true });
+  }
+
+  remove(index) {
+    this.set(this.points.filter((_, i) => i !== index));
+  }
+
+  key(event) {
+    const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
+    const dot = event.target.closest(".point");
+    const index = dot && Number(dot.dataset.index);
+    const shift = ([x, y]) => [clamp(x + STEP * step[0]), clamp(y + STEP * step[1])];
+    if (dot && (event.key === "Delete" || event.key === "Backspace")) {
+      this.remove(index);
+      (this.dots.children[Math.min(index, this.points.length - 1)] ?? this.svg).focus();
+    } else if (dot && step) {
+      this.points[index] = shift(this.points[index]);
+      this.changed();
+    } else if (step) {
+      this.cursor = shift(this.cursor);
+      this.cross.setAttribute("transform", `translate(${this.cursor.join(" ")})`);
+    } else if (!dot && (event.key === "Enter" || event.key === " ")) {
+      if (this.points.length < MOST) this.set([...this.points, [...this.cursor]]);
+    } else return;
+    event.preventDefault();
+  }
+
+  // Nodes are kept, so that a focused or dragged point stays the same element.
+  draw(answer, look) {
+    while (this.dots.children.length > this.points.length) this.dots.lastChild.remove();
+    while (this.dots.children.length < this.points.length) this.dots.append(makePoint(this.dots.children.length));
+    this.points.forEach(([x, y], i) => {
+      const node = this.dots.children[i];
+      const object = answer.points[i]?.object ?? -1;
+      node.setAttribute("transform", `translate(${x} ${y})`);
+      node.firstChild.setAttribute("fill", object < 0 ? UNEXPLAINED : tint(object));
+      node.lastChild.textContent = object < 0 ? "?" : object;
+      node.setAttribute("opacity", look === null || look === object ? 1 : 0.3);
+      const who = object < 0 ? "no object" : `object ${object}`;
+      node.setAttribute("aria-label", `Point ${i + 1}, ${who}. Arrows move it, Delete takes it away.`);
+    });
+    const present = ({ presence }, k) => (look === null ? presence > 0.3 : k === look);
+    this.ballots.replaceChildren(
+      ...answer.objects.flatMap((object, k) => (present(object, k) ? [ballot(object.votes, tint(k))] : [])),
+    );
+  }
+}
+
+function makePoint(index) {
+  const node = element("g", { class: "point", tabindex: 0, role: "button" }, element("circle", { r: 0.05 }), element("text"));
+  node.dataset.index = index;
+  return node;
+}
+
+// Where an object expects its points: a cross each, a ring for how sure, the shape they make.
+function ballot(votes, colour) {
+  const cast = votes.filter(({ presence }) => presence > 0.05);
+  const middle = [0, 1].map((i) => cast.reduce((sum, { at }) => sum + at[i], 0) / cast.length);
+  const angle = ({ at }) => Math.atan2(at[1] - middle[1], at[0] - middle[0]);
+  const around = [...cast].sort((a, b) => angle(a) - angle(b)).map(({ at }) => at);
+  const group = element("g", { class: "ballot", stroke: colour });
+  if (cast.length > 1) group.append(element("path", { class: "shape", d: path(around), fill: colour, "fill-opacity": 0.1 }));
+  for (const { at: [x, y], scale, presence } of cast) {
+    group.append(
+      element("circle", { class: "sure", cx: x, cy: y, r: Math.min(scale, 0.6), opacity: presence }),
+      element("path", { d: `M${x - 0.03} ${y - 0.03}l.06 .06m0 -.06l-.06 .06`, "stroke-width": 0.014, opacity: presence }),
+    );
+  }
+  return group;
+}
