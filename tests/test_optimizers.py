@@ -22,6 +22,9 @@ class Levels(nn.Module):
         self.part = nn.Linear(3, 4) if has_parts else nn.Identity()
         self.object = nn.Linear(4 if has_parts else 3, 2)
 
+    def template_parameters(self) -> list[nn.Parameter]:
+        return []
+
     def part_parameters(self) -> Iterator[nn.Parameter]:
         return self.part.parameters()
 
@@ -123,7 +126,7 @@ def test_model_without_parts_has_one_group() -> None:
 def test_forgotten_parameter_is_refused() -> None:
     model = Levels()
     model.extra = nn.Parameter(torch.zeros(1))
-    with pytest.raises(ValueError, match="1 trainable parameters belong to neither level"):
+    with pytest.raises(ValueError, match="1 trainable parameters belong to no level"):
         build_optimizer(model, OptimizerConfig(), batch=2)
 
 

@@ -254,6 +254,8 @@ class OptimizerConfig:
     """Clip the gradient's global norm at this value. Paper: no clipping."""
     object_lr: float = 1.0
     """Factor on the learning rate of the object level (encoder and decoder)."""
+    template_lr: float = 1.0
+    """Factor on the learning rate of template pixels, alpha and background. Paper: 1."""
     average: float | None = None
     """Decay of an exponential moving average of the weights, used for evaluation."""
 
@@ -263,7 +265,11 @@ class TrainingConfig:
     """How long, how large, how safe."""
 
     steps: int = 300_000
-    """Weight updates. Paper: 300 000."""
+    """Weight updates, all stages together. Paper: 300 000."""
+    part_steps: int = 0
+    """First train parts alone for this many steps, on the image likelihood. Paper: 0."""
+    object_steps: int = 0
+    """Then train objects alone on fixed parts (no pixels, cheap); the rest is joint. Paper: 0."""
     batch: int = 128
     """Examples per update over all processes. Paper: 128 (constellations: 64)."""
     seed: int = 0

@@ -18,9 +18,11 @@ ADAM_EPSILON = 1e-8
 
 @runtime_checkable
 class TwoLevelModel(Protocol):
-    """A model whose parameters belong to the part level or to the object level."""
+    """A model whose parameters are template pixels, or belong to the part or object level."""
 
     def parameters(self) -> Iterator[Parameter]: ...
+
+    def template_parameters(self) -> Iterable[Parameter]: ...
 
     def part_parameters(self) -> Iterable[Parameter]: ...
 
@@ -112,6 +114,7 @@ def build_optimizer(model: TwoLevelModel, config: OptimizerConfig, batch: int) -
 
 def _parameter_groups(model: TwoLevelModel, config: OptimizerConfig) -> list[dict[str, Any]]:
     levels = (
+        ("templates", model.template_parameters(), config.lr * config.template_lr),
         ("parts", model.part_parameters(), config.lr),
         ("objects", model.object_parameters(), config.lr * config.object_lr),
     )
@@ -124,7 +127,7 @@ def _parameter_groups(model: TwoLevelModel, config: OptimizerConfig) -> list[dic
     grouped = {id(p) for group in groups for p in group["params"]}
     missing = sum(p.requires_grad and id(p) not in grouped for p in model.parameters())
     if missing:
-        raise ValueError(f"{missing} trainable parameters belong to neither level of the model")
+        raise ValueError(f"{missing} trainable parameters belong to no level of the model")
     return groups
 
 

@@ -67,6 +67,10 @@ class ConstellationAutoencoder(nn.Module):
                 config.noise,
             )
 
+    def template_parameters(self) -> list[nn.Parameter]:
+        """Points have no templates."""
+        return []
+
     def part_parameters(self) -> list[nn.Parameter]:
         """Points are given, so there is no part level."""
         return []

@@ -1,6 +1,6 @@
 """Stacked Capsule Autoencoder: parts of an image, objects of the parts (sections 2.2-2.4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
@@ -71,12 +71,21 @@ class StackedCapsuleAutoencoder(nn.Module):
             dummy = torch.empty(config.parts, 2, 3)
             self.dummy_vote = nn.Parameter(glorot_uniform_(dummy, config.parts, POSE))
 
+    def template_parameters(self) -> list[nn.Parameter]:
+        """Pixels, alpha and background: single numbers with far to go, unlike weights."""
+        return self.templates.pixel_parameters()
+
     def part_parameters(self) -> list[nn.Parameter]:
-        return [*self.part_encoder.parameters(), *self.templates.parameters()]
+        """The rest of the part level: its encoder and the colours."""
+        pixels = {id(parameter) for parameter in self.template_parameters()}
+        level = [*self.part_encoder.parameters(), *self.templates.parameters()]
+        return [parameter for parameter in level if id(parameter) not in pixels]
 
     def object_parameters(self) -> list[nn.Parameter]:
-        part = {id(parameter) for parameter in self.part_parameters()}
-        return [parameter for parameter in self.parameters() if id(parameter) not in part]
+        """Object encoder and decoder."""
+        lower = [*self.part_encoder.parameters(), *self.templates.parameters()]
+        known = {id(parameter) for parameter in lower}
+        return [parameter for parameter in self.parameters() if id(parameter) not in known]
 
     def object_input(
         self, parts: PartCapsules, colors: Float[Tensor, "batch parts channels"]
@@ -153,13 +162,39 @@ class StackedCapsuleAutoencoder(nn.Module):
         target: Float[Tensor, "batch channels height width"] | None = None,
     ) -> LossTerms:
         """All terms of the loss for a batch; nothing is rendered but what they need."""
-        config, explanation = self.config, self.explain(image)
-        parts, mixture = explanation.parts, explanation.mixture
+        explanation = self.explain(image)
+        parts = explanation.parts
         target = self.target(image) if target is None else target
-        if config.render_from == "votes":
+        if self.config.render_from == "votes":
             pose, presence = self.soft_votes(explanation)
         else:
             pose, presence = parts.pose, parts.presence
+        image_ll = self.templates.mean_log_likelihood(target, pose, presence, explanation.colors)
+        return self._object_terms(explanation, image_ll)
+
+    def part_terms(self, image: Float[Tensor, "batch channels height width"]) -> LossTerms:
+        """The part level alone: only the image likelihood is not zero."""
+        parts = self.part_encoder(image)
+        colors = self.templates.colors(parts.features)
+        zero = image.new_zeros(())
+        image_ll = self.templates.mean_log_likelihood(
+            self.target(image), parts.pose, parts.presence, colors
+        )
+        return LossTerms(image_ll, *[zero] * (len(fields(LossTerms)) - 1))
+
+    def object_terms(self, image: Float[Tensor, "batch channels height width"]) -> LossTerms:
+        """The object level alone, on parts that are taken as given: no image likelihood."""
+        with torch.no_grad():
+            parts = self.part_encoder(image)
+            colors = self.templates.colors(parts.features)
+        votes, mixture = self.explain_parts(parts, colors)
+        explanation = StackedExplanation(parts, colors, votes, mixture)
+        return self._object_terms(explanation, image.new_zeros(()))
+
+    def _object_terms(
+        self, explanation: StackedExplanation, image_ll: Float[Tensor, ""]
+    ) -> LossTerms:
+        config, mixture, parts = self.config, explanation.mixture, explanation.parts
         prior = prior_sparsity(explanation.votes.prior, config.classes, config.within_constant)
         if config.posterior_sparsity == "released":
             posterior = posterior_sparsity(mixture.responsibility.mean(1))
@@ -167,14 +202,14 @@ class StackedCapsuleAutoencoder(nn.Module):
             posterior = printed_posterior_sparsity(mixture.joint)
         weight = parts.presence.detach() if config.stop_gradient_targets else parts.presence
         return LossTerms(
-            image_ll=self.templates.mean_log_likelihood(target, pose, presence, explanation.colors),
+            image_ll=image_ll,
             part_ll=(mixture.log_likelihood * weight).sum(1).mean(),
             deformation=explanation.votes.deformation,
             prior_within=prior.within,
             prior_between=prior.between,
             posterior_within=posterior.within,
             posterior_between=posterior.between,
-            two_parts=image.new_zeros(()),
+            two_parts=image_ll.new_zeros(()),
         )
 
     def object_presences(

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,11 +17,12 @@ from scae.config import Experiment
 from scae.data.interface import Source
 from scae.distributed import rank, world
 from scae.errors import ScaeError
-from scae.models import CapsuleModel
+from scae.models import CapsuleModel, LossTerms, StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
 from scae.training.signals import StopRequest
+from scae.training.stages import StageName, stage_at, stages
 
 
 def step_seed(seed: int, step: int) -> int:
@@ -59,9 +61,10 @@ class TrainingModule(pl.LightningModule):
         self.average = WeightAverage(model, decay) if decay is not None else None
         self.scaler = torch.amp.GradScaler("cuda", enabled=False)
         self._precision = torch.float32
-        self._loss_terms = model.loss_terms
-        if experiment.training.compile:
-            self._loss_terms = torch.compile(model.loss_terms)
+        self._loss_terms = {
+            stage.name: _terms_of(model, stage.name, experiment.training.compile)
+            for stage in stages(experiment.training)
+        }
         self._batch: tuple[int, tuple[Tensor, ...]] | None = None
 
     def configure_optimizers(self) -> Optimizer:
@@ -99,7 +102,7 @@ class TrainingModule(pl.LightningModule):
         self._set_learning_rate(optimizer)
         optimizer.zero_grad(set_to_none=True)
         with self._autocast():
-            terms = self._loss_terms(*batch)
+            terms = self._loss_terms[stage_at(config.training, step).name](*batch)
             loss = terms.total(config.loss)
         self.manual_backward(self.scaler.scale(loss))
         self.scaler.unscale_(optimizer)
@@ -155,7 +158,8 @@ class TrainingModule(pl.LightningModule):
 
     def _set_learning_rate(self, optimizer: Optimizer) -> None:
         config = self.experiment
-        factor = learning_rate_factor(config.optimizer, self.step, config.training.steps)
+        stage = stage_at(config.training, self.step)
+        factor = learning_rate_factor(config.optimizer, self.step - stage.start, stage.length)
         factor *= self.guard.lr_factor
         for group, base in zip(optimizer.param_groups, self._base_rates, strict=True):
             group["lr"] = base * factor
@@ -182,6 +186,24 @@ class TrainingModule(pl.LightningModule):
         dist.all_reduce(flags, dist.ReduceOp.MAX)
         loss_bad, any_bad, self.stopping = map(bool, flags.tolist())
         return not loss_bad, not any_bad
+
+
+def _terms_of(model: CapsuleModel, stage: StageName, compiled: bool) -> Callable[..., LossTerms]:
+    if isinstance(model, StackedCapsuleAutoencoder):
+        by_stage: dict[StageName, Callable[..., LossTerms]] = {
+            "parts": model.part_terms,
+            "objects": model.object_terms,
+            "joint": model.loss_terms,
+        }
+        terms = by_stage[stage]
+    elif stage == "joint":
+        terms = model.loss_terms
+    else:
+        raise ScaeError(
+            "training.part_steps and training.object_steps need a model with a part level; "
+            "leave them at 0 for constellations."
+        )
+    return torch.compile(terms) if compiled else terms
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype:

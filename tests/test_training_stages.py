@@ -1,0 +1,97 @@
+"""Parts first, then objects on fixed parts, then both: what each stage trains."""
+
+import pytest
+import torch
+
+from scae.config import (
+    LossWeights,
+    OptimizerConfig,
+    SetTransformerConfig,
+    StackedConfig,
+    TrainingConfig,
+)
+from scae.errors import ScaeError
+from scae.models import StackedCapsuleAutoencoder
+from scae.optimizers import build_optimizer
+from scae.training.stages import stage_at, stages
+
+
+def small() -> StackedCapsuleAutoencoder:
+    torch.manual_seed(0)
+    return StackedCapsuleAutoencoder(
+        StackedConfig(
+            image_size=(16, 16),
+            parts=4,
+            objects=3,
+            template_size=5,
+            special_features=2,
+            cnn_channels=(4, 4),
+            cnn_strides=(2, 1),
+            set_transformer=SetTransformerConfig(layers=1, width=4, output=8),
+            capsule_hidden=8,
+            capsule_params=4,
+        )
+    )
+
+
+def test_stages_cover_every_step_once() -> None:
+    config = TrainingConfig(steps=10, part_steps=3, object_steps=5)
+    names = [stage_at(config, step).name for step in range(10)]
+    assert names == ["parts"] * 3 + ["objects"] * 5 + ["joint"] * 2
+    assert [s.start for s in stages(config)] == [0, 3, 8]
+    assert stage_at(config, 10).name == "joint"
+
+
+def test_without_stages_all_is_joint() -> None:
+    assert [(s.name, s.length) for s in stages(TrainingConfig(steps=7))] == [("joint", 7)]
+
+
+def test_stages_longer_than_the_training_are_refused() -> None:
+    with pytest.raises(ScaeError, match="part_steps"):
+        stages(TrainingConfig(steps=10, part_steps=8, object_steps=5))
+
+
+def test_each_stage_trains_its_own_level() -> None:
+    image = torch.rand(5, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+    model = small()
+    lower = [*model.template_parameters(), *model.part_parameters()]
+    upper = model.object_parameters()
+    assert len(lower) + len(upper) == len(list(model.parameters()))
+    weights = LossWeights()
+
+    model.part_terms(image).total(weights).backward()
+    assert all(p.grad is None for p in upper)
+    assert sum(p.grad is not None for p in lower) == len(lower)
+
+    model.zero_grad()
+    model.object_terms(image).total(weights).backward()
+    assert all(p.grad is None for p in lower)
+    # Softmax cancels the keys' bias of the pooling, so that one has no gradient anywhere.
+    without = [n for n, p in model.named_parameters() if p.grad is None and id(p) in map(id, upper)]
+    assert without == ["object_encoder.pool.attention.key.bias"]
+
+
+def test_stages_compute_the_terms_of_the_joint_loss() -> None:
+    image = torch.rand(5, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+    model = small().eval()  # no noise, so all three see the same parts
+    joint, parts, objects = (
+        model.loss_terms(image),
+        model.part_terms(image),
+        model.object_terms(image),
+    )
+    torch.testing.assert_close(parts.image_ll, joint.image_ll)
+    for name, term in objects.named().items():
+        if name != "image_ll":
+            torch.testing.assert_close(term, joint.named()[name])
+
+
+def test_templates_have_their_own_learning_rate() -> None:
+    model = small()
+    config = OptimizerConfig(name="adam", lr=1e-3, template_lr=20.0, object_lr=0.5)
+    groups = {g["name"]: g for g in build_optimizer(model, config, 128).param_groups}
+    assert {name: g["lr"] for name, g in groups.items()} == pytest.approx(
+        {"templates": 2e-2, "parts": 1e-3, "objects": 5e-4}
+    )
+    assert {id(p) for p in groups["templates"]["params"]} == {
+        id(p) for p in model.template_parameters()
+    }
