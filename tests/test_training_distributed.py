@@ -127,5 +127,5 @@ def test_sigterm_to_one_process_stops_both_at_the_same_step(tmp_path: Path) -> N
 
 
 def test_a_batch_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ScaeError, match="training.batch is 9, which 2 processes cannot share"):
+    with pytest.raises(ScaeError, match=r"training.batch is 9, which 2 processes cannot share"):
         run(points_experiment(batch=9), tmp_path, devices=2)

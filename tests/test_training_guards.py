@@ -64,7 +64,7 @@ def test_bad_steps_are_skipped_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_skipped_step_leaves_weights_and_optimiser_alone(tmp_path: Path) -> None:
-    experiment = points_experiment(steps=5, checkpoint_every=1, keep=9)
+    experiment = points_experiment(steps=4, checkpoint_every=1, keep=9)
     with pytest.warns(UserWarning, match="skipped"):
         run(experiment, tmp_path, source=Poisoned(range(3, 4)))
     paths = CheckpointStore(tmp_path / "checkpoints", 9).paths()
