@@ -1,0 +1,170 @@
+"""The plain renderer against the authors' numbers, a triple loop and geometry."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import golden_files
+from rendering_cases import DECODERS, GoldenDecoder, random_case
+from scae.errors import ScaeError
+from scae.rendering import mean_image_log_likelihood, plain
+
+
+def assert_close(ours: torch.Tensor, theirs: np.ndarray, relative: float, name: str = "") -> None:
+    """Largest error relative to the largest magnitude of the reference."""
+    ours_array = ours.detach().numpy()
+    assert ours_array.shape == theirs.shape, name
+    error = np.abs(ours_array - theirs).max() / max(np.abs(theirs).max(), 1e-12)
+    assert error < relative, f"{name}: {error:.2e}"
+
+
+def test_warp_is_the_released_warp():
+    file = golden_files.load("template_warp")
+    templates = torch.from_numpy(file["in/template"]).permute(0, 3, 1, 2).requires_grad_()
+    pose = torch.from_numpy(file["in/pose"]).requires_grad_()
+    # The release pairs template n with pose n: the diagonal of our (image, part) grid.
+    warped = plain.warp(templates, pose.view(1, 3, 2, 3), (40, 40))[0]
+    assert_close(warped.permute(0, 2, 3, 1), file["out/warped"], 1e-5)
+    gradients = torch.autograd.grad(warped.square().sum(), [templates, pose])
+    assert_close(gradients[0].permute(0, 2, 3, 1), file["g_in/template"], 1e-4)
+    assert_close(gradients[1], file["g_in/pose"], 1e-4)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_mixture_is_the_released_decoder(name: str):
+    decoder = GoldenDecoder(name)
+    mixture = plain.render(**decoder.arguments(), size=decoder.size)
+    checks = {
+        "transformed_templates": mixture.values[:, :-1],
+        "mixing_prob": mixture.mixing_prob(),
+        "log_prob_per_pixel": mixture.log_prob(decoder.target),
+        "mean": mixture.mean(),
+        "mode": mixture.mode(),
+        "mode_maximum": mixture.mode(maximum=True),
+    }
+    for key, ours in checks.items():
+        assert_close(ours, decoder.out(key), 1e-5, key)
+    # An absent part has logit -1e8, next to which the others vanish: compare the present ones.
+    present = decoder.leaves["in/presence"].detach().numpy() > 0
+    logits = mixture.logits[:, :-1][torch.from_numpy(present)]
+    assert_close(logits, decoder.out("mixing_logits")[present], 1e-5, "mixing_logits")
+
+
+@pytest.mark.parametrize("path", ["plain", "default"])
+@pytest.mark.parametrize("name", DECODERS)
+def test_likelihood_and_gradients_are_the_released_ones(name: str, path: str):
+    decoder = GoldenDecoder(name)
+    if path == "plain":
+        value = plain.image_log_likelihood(decoder.target, **decoder.arguments()).mean()
+    else:
+        value = mean_image_log_likelihood(decoder.target, **decoder.arguments())
+    assert_close(value, decoder.out("rec_ll"), 1e-5)
+    value.backward()
+    expected = decoder.gradients()
+    assert expected
+    for key, gradient in expected.items():
+        ours = decoder.leaves[key].grad
+        assert ours is not None, key
+        assert_close(ours, gradient, 1e-4, key)
+
+
+def _reference(case: dict) -> float:
+    """Mean log-likelihood by a loop over pixels, channels and parts, from the formulas alone."""
+    arrays = {k: v.detach().numpy() for k, v in case.items() if isinstance(v, torch.Tensor)}
+    target, pose, d = arrays["target"], arrays["pose"], arrays["presence"]
+    T, colours, sigma = arrays["templates"], arrays["colours"], float(arrays["sigma"])
+    alpha, tau = arrays.get("alpha"), arrays.get("temperature")
+    released = case["form"] == "released"
+    B, C, H, W = target.shape
+    M, _, Ht, Wt = T.shape
+
+    def sample(plane: np.ndarray, x: float, y: float) -> float:
+        u, v = (x + 1) / 2 * (Wt - 1), (y + 1) / 2 * (Ht - 1)
+        total = 0.0
+        for r in range(Ht):
+            for c in range(Wt):
+                total += plane[r, c] * max(0.0, 1 - abs(u - c)) * max(0.0, 1 - abs(v - r))
+        return total
+
+    log_p = 0.0
+    for b, i, j in np.ndindex(B, H, W):
+        at = []
+        for m in range(M):
+            inverse = np.linalg.inv(np.vstack([pose[b, m], [0, 0, 1]]))
+            at.append(inverse @ [2 * j / (W - 1) - 1, 2 * i / (H - 1) - 1, 1])
+        for c in range(C):
+            values = [colours[b, m, c] * sample(T[m, c], *at[m][:2]) for m in range(M)]
+            mix = values if alpha is None else [sample(alpha[m], *at[m][:2]) for m in range(M)]
+            if released:
+                value, logit = (None if x is None else x.item() for x in case["background"])
+                logit = value / tau if logit is None else logit
+                mix = [x / tau for x in mix] if alpha is None else mix
+                weights = [d[b, m] * math.exp(mix[m]) for m in range(M)] + [math.exp(logit)]
+                values.append(value)
+            else:
+                weights = [d[b, m] * mix[m] for m in range(M)] + [1e-6]
+                values.append(0.0)
+            y = target[b, c, i, j]
+            density = [
+                w * math.exp(-0.5 * ((y - v) / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+                for w, v in zip(weights, values, strict=True)
+            ]
+            log_p += math.log(sum(density) / sum(weights))
+    return log_p / B
+
+
+@pytest.mark.parametrize("coupled", [False, True], ids=["learned", "coupled"])
+@pytest.mark.parametrize("form", ["released", "printed"])
+def test_likelihood_is_the_formula(form: str, coupled: bool):
+    case = random_case(form, coupled, channels=2, batch=2, parts=4, size=(6, 7), template=(4, 3))
+    assert plain.image_log_likelihood(**case).mean().item() == pytest.approx(
+        _reference(case), rel=1e-12
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    dx=st.integers(-4, 4),
+    dy=st.integers(-3, 3),
+    angle=st.floats(-3.0, 3.0),
+    scale=st.floats(0.15, 0.4),
+)
+def test_a_translated_pose_translates_the_image(dx: int, dy: int, angle: float, scale: float):
+    height, width = 23, 31
+    generator = torch.Generator().manual_seed(5)
+    templates = torch.rand(1, 2, 5, 4, generator=generator, dtype=torch.float64)
+    c, s = scale * math.cos(angle), scale * math.sin(angle)
+    pose = torch.tensor([[[[c, -s, 0.1], [s, c, -0.05]]]], dtype=torch.float64)
+    moved = pose.clone()
+    moved[..., 0, 2] += 2 * dx / (width - 1)
+    moved[..., 1, 2] += 2 * dy / (height - 1)
+    still, shifted = (plain.warp(templates, p, (height, width))[0, 0] for p in (pose, moved))
+    rows = slice(max(0, dy), height + min(0, dy)), slice(max(0, -dy), height - max(0, dy))
+    cols = slice(max(0, dx), width + min(0, dx)), slice(max(0, -dx), width - max(0, dx))
+    torch.testing.assert_close(shifted[:, rows[0], cols[0]], still[:, rows[1], cols[1]])
+    assert still.any() and shifted.any()
+
+
+def test_a_pose_maps_template_to_image():
+    """A quarter-size template in the lower right corner lights that corner and nothing else."""
+    pose = torch.tensor([[[[0.25, 0.0, 0.7], [0.0, 0.25, 0.7]]]])
+    image = plain.warp(torch.ones(1, 1, 5, 5), pose, (21, 21))[0, 0, 0]
+    assert image[15:20, 15:20].min() == 1.0
+    assert image[:13, :].max() == 0.0 and image[:, :13].max() == 0.0
+
+
+def test_impossible_forms_are_refused():
+    released = random_case("released", True, 1)
+    with pytest.raises(ScaeError, match="background"):
+        plain.image_log_likelihood(**{**released, "background": None})
+    with pytest.raises(ScaeError, match="temperature"):
+        plain.image_log_likelihood(**{**released, "temperature": None})
+    with pytest.raises(ScaeError, match="no background"):
+        plain.image_log_likelihood(**{**released, "form": "printed"})
+    learned = random_case("released", False, 1)
+    with pytest.raises(ScaeError, match="logit"):
+        plain.image_log_likelihood(**{**learned, "background": (learned["background"][0], None)})
