@@ -1,0 +1,166 @@
+"""Passes of the fused renderer that know geometry: which pixels a template covers, and where.
+
+A row's covered (part, pixel) pairs lie in flat arrays, part after part. Each pass is a loop
+that the compiler turns into vector instructions where it can. Literals are float64 to numba,
+hence the constants cast to the arrays' type.
+"""
+
+from typing import no_type_check
+
+import numpy as np
+
+from scae.rendering.jit import compiled
+from scae.rendering.plain import ABSENT
+
+PAD = 2
+"""Zero border of a template: one pixel that bilinear sampling reads, one against rounding."""
+LANES = 8
+
+
+@compiled
+@no_type_check
+def interval(at, per_step, size, first, last):
+    """Columns of [first, last) with -1 < at + column / per_step < size."""
+    a, b = (-1.0 - at) * per_step, (size - at) * per_step
+    low, high = min(a, b), max(a, b)
+    if low >= last or high <= first:
+        return first, first
+    # Both are positive, so truncation rounds down; a pixel too many meets the zero border.
+    start = int(low) + 1 if low >= first else first
+    return start, max(start, int(high) + 1 if high < last else last)
+
+
+@compiled
+@no_type_check
+def lay_out(i, affine, d, printed, size, area, outside, left, at, index, pixel, fx, fy, weight):
+    """Flat list of row i's covered (part, pixel) pairs; returns its length.
+
+    Part m owns entries at[m] .. at[m + 1], its pixels start in column left[m]. ``outside`` sums
+    the presences that miss a pixel.
+    """
+    real = fx.dtype.type
+    height, width = size
+    outside[:] = real(0)
+    n = 0
+    for m in range(d.size):
+        at[m], left[m] = n, 0
+        present = d[m]
+        if present < ABSENT:
+            continue
+        u, v = affine[m, 0, 1] * i + affine[m, 0, 2], affine[m, 1, 1] * i + affine[m, 1, 2]
+        first, last = interval(u, affine[m, 0, 3], width, 0, outside.size)
+        first, last = interval(v, affine[m, 1, 3], height, first, last)
+        left[m] = first
+        if not printed:
+            for j in range(first):
+                outside[j] += present
+            for j in range(last, outside.size):
+                outside[j] += present
+        # From the interval's start, where coordinates are small, float32 is exact enough.
+        u, v = real(u + affine[m, 0, 0] * first + PAD), real(v + affine[m, 1, 0] * first + PAD)
+        du, dv = real(affine[m, 0, 0]), real(affine[m, 1, 0])
+        base, pitch = np.int32(m * area), np.int32(width + 2 * PAD)
+        # Eight at a time, each array on its own, is what the compiler turns into vectors; what
+        # is written behind the interval's end is overwritten by the next part.
+        for begin in range(0, last - first, LANES):
+            k, e = np.int32(begin), np.uint32(n + begin)
+            for lane in range(LANES):
+                along = real(k + np.int32(lane))
+                row, column = np.int32(v + dv * along), np.int32(u + du * along)
+                index[e + lane] = base + row * pitch + column
+            for lane in range(LANES):
+                x = u + du * real(k + np.int32(lane))
+                fx[e + lane] = x - real(np.int32(x))
+            for lane in range(LANES):
+                y = v + dv * real(k + np.int32(lane))
+                fy[e + lane] = y - real(np.int32(y))
+            for lane in range(LANES):
+                weight[e + lane] = present
+            for lane in range(LANES):
+                pixel[e + lane] = first + begin + lane
+        n += last - first
+    at[d.size] = n
+    return n
+
+
+@compiled
+@no_type_check
+def sample(n, plane, index, pitch, fx, fy, value, along_x, along_y):
+    """Bilinear interpolation and its two derivatives."""
+    for e in range(n):
+        i = np.uint32(index[e])
+        top, below = plane[i], plane[i + pitch]
+        top_step, below_step = plane[i + 1] - top, plane[i + pitch + 1] - below
+        upper, lower = top + fx[e] * top_step, below + fx[e] * below_step
+        along_y[e] = lower - upper
+        along_x[e] = top_step + fy[e] * (below_step - top_step)
+        value[e] = upper + fy[e] * (lower - upper)
+
+
+@compiled
+@no_type_check
+def scatter(n, plane, index, pitch, fx, fy, gradient):
+    """Transpose of ``sample``: add the gradients to the four neighbours."""
+    for e in range(n):
+        i = np.uint32(index[e])
+        right, low = gradient[e] * fx[e], gradient[e] * fy[e]
+        corner = right * fy[e]
+        plane[i] += gradient[e] - right - low + corner
+        plane[i + 1] += right - corner
+        plane[i + pitch] += low - corner
+        plane[i + pitch + 1] += corner
+
+
+@compiled
+@no_type_check
+def paint(at, colours, source, result):
+    """Multiply every part's entries by its colour."""
+    for m in range(colours.size):
+        colour = colours[m]
+        for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
+            result[e] = colour * source[e]
+
+
+@compiled
+@no_type_check
+def colour_back(at, colours, slope, warped, g_warped, g_colours):
+    """Gradients through ``paint``, to the warped templates and to the colours."""
+    for m in range(colours.size):
+        total, colour = slope.dtype.type(0), colours[m]
+        for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
+            g_warped[e] = colour * slope[e]
+        for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
+            total += slope[e] * warped[e]
+        g_colours[m] += total
+
+
+@compiled
+@no_type_check
+def gather_parts(i, at, left, d, excess, gx, gy, missing, before, after, g_presence, g_affine):
+    """Sum a row's gradients to each part's presence and coordinates."""
+    real, last = gx.dtype.type, missing.size
+    # Two running sums instead of one and a difference: no cancellation.
+    before[0], after[last] = 0.0, 0.0
+    for j in range(last):
+        before[j + 1] = before[j] + missing[j]
+    for j in range(last - 1, -1, -1):
+        after[j] = after[j + 1] + missing[j]
+    for m in range(d.size):
+        if d[m] < ABSENT:
+            continue
+        first, n = np.uint32(at[m]), at[m + 1] - at[m]
+        g_presence[m] += before[left[m]] + after[left[m] + n]
+        weight, x, y, x_along, y_along = real(0), real(0), real(0), real(0), real(0)
+        for k in range(n):
+            weight += excess[first + k]
+            x += gx[first + k]
+            y += gy[first + k]
+            x_along += gx[first + k] * real(k)
+            y_along += gy[first + k] * real(k)
+        g_presence[m] += np.float64(weight) / np.float64(d[m])
+        g_affine[m, 0, 0] += x_along + np.float64(x) * left[m]
+        g_affine[m, 1, 0] += y_along + np.float64(y) * left[m]
+        g_affine[m, 0, 1] += np.float64(x) * i
+        g_affine[m, 1, 1] += np.float64(y) * i
+        g_affine[m, 0, 2] += x
+        g_affine[m, 1, 2] += y

@@ -1,0 +1,192 @@
+"""The image log-likelihood and all its gradients in one fused CPU pass (see ``sweep``)."""
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from scae.config import Form
+from scae.rendering import plain, sweep
+from scae.rendering.coverage import PAD
+
+BLOCKS = 16
+"""A batch is cut into this many blocks (of 8 images or more), whatever the number of threads:
+each has its own gradient sums, added in order, so results do not depend on scheduling."""
+LEAST_IMAGES = 8
+
+Gradients = tuple[Tensor | None, ...]
+
+logger = logging.getLogger(__name__)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="scae-render")
+
+
+def _run(block: Callable[[int], None], count: int) -> None:
+    """All blocks on torch's number of threads, this one included; the kernel frees the GIL."""
+    remaining = iter(range(count))
+
+    def work() -> None:
+        for n in remaining:  # advancing a range iterator is atomic: each block is done once
+            block(n)
+
+    helpers = min(torch.get_num_threads(), count) - 1
+    futures: list[Future[None]] = []
+    if helpers > 0:
+        futures = [_pool(helpers).submit(work) for _ in range(helpers)]
+    work()
+    for future in futures:
+        future.result()
+
+
+def _padded(templates: Tensor, alpha: Tensor | None) -> np.ndarray:
+    """(planes, parts, padded height, padded width): channels and, if learned, alpha."""
+    parts, channels, height, width = templates.shape
+    planes = channels + (alpha is not None)
+    result = templates.new_zeros(planes, parts, height + 2 * PAD, width + 2 * PAD)
+    inside = result[:, :, PAD : PAD + height, PAD : PAD + width]
+    inside[:channels] = templates.transpose(0, 1)
+    if alpha is not None:
+        inside[channels] = alpha
+    return result.numpy()
+
+
+def sweep_batch(
+    target: Float[Tensor, "batch channels height width"],
+    pose: Float[Tensor, "batch parts 2 3"],
+    presence: Float[Tensor, "batch parts"],
+    templates: Float[Tensor, "parts channels template_height template_width"],
+    colours: Float[Tensor, "batch parts channels"],
+    alpha: Float[Tensor, "parts template_height template_width"] | None,
+    scalars: Float[Tensor, "4"],
+    printed: bool,
+    with_gradients: bool,
+) -> tuple[Float[Tensor, " batch"], Gradients]:
+    """Per-image log-likelihoods (float64) and the gradients of their sum.
+
+    The gradients are those of the arguments from ``pose`` to ``scalars``; ``scalars`` are the
+    background's value and logit, 1 / sigma^2 and 1 / temperature.
+    """
+    dtype, batch = target.dtype, len(target)
+    planes = _padded(templates.detach(), None if alpha is None else alpha.detach())
+    arrays = [x.detach().contiguous().numpy() for x in (target, pose, presence)]
+    arrays += [planes, colours.detach().contiguous().numpy(), scalars.detach().numpy()]
+    size = max(LEAST_IMAGES, -(-batch // BLOCKS))
+    starts = range(0, batch, size)
+    value = torch.empty(batch, dtype=torch.float64)
+    g_pose, g_presence, g_colours = (
+        torch.empty(x.shape, dtype=dtype) for x in (pose, presence, colours)
+    )
+    g_planes = torch.zeros((len(starts), *planes.shape), dtype=dtype)
+    g_scalars = torch.zeros(len(starts), len(scalars), dtype=torch.float64)
+    per_image = [x.numpy() for x in (value, g_pose, g_presence, g_colours)]
+    per_block = [x.numpy() for x in (g_planes, g_scalars)]
+
+    def block(n: int) -> None:
+        sweep.render_images(
+            starts[n],
+            min(starts[n] + size, batch),
+            *arrays,
+            printed,
+            alpha is None,
+            with_gradients,
+            *per_image,
+            *(total[n] for total in per_block),
+        )
+
+    _run(block, len(starts))
+    if not with_gradients:
+        return value, ()
+    inside = g_planes.sum(0)[:, :, PAD:-PAD, PAD:-PAD]  # (planes, parts, height, width)
+    channels = templates.shape[1]
+    g_templates = inside[:channels].transpose(0, 1)
+    g_alpha = None if alpha is None else inside[channels]
+    return value, (
+        g_pose, g_presence, g_templates, g_colours, g_alpha, g_scalars.sum(0).to(dtype)
+    )  # fmt: skip
+
+
+def _plain(
+    printed: bool,
+    target: Tensor,
+    pose: Tensor,
+    presence: Tensor,
+    templates: Tensor,
+    colours: Tensor,
+    alpha: Tensor | None,
+    scalars: Tensor,
+) -> Tensor:
+    """The same mean by the plain path, from the fused path's arguments."""
+    value, logit, precision, sharpness = scalars.unbind()
+    background = None if printed else (value, logit)
+    form: Form = "printed" if printed else "released"
+    return plain.image_log_likelihood(
+        target, pose, presence, templates, colours, alpha, background,
+        sharpness.reciprocal(), precision.rsqrt(), form,
+    ).mean()  # fmt: skip
+
+
+class MeanLogLikelihood(torch.autograd.Function):
+    """Mean over the batch. The value is a scalar, so backward only scales stored gradients."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        target: Tensor,
+        pose: Tensor,
+        presence: Tensor,
+        templates: Tensor,
+        colours: Tensor,
+        alpha: Tensor | None,
+        scalars: Tensor,
+        printed: bool,
+    ) -> Tensor:
+        inputs = (pose, presence, templates, colours, alpha, scalars)
+        value, gradients = sweep_batch(target, *inputs, printed, True)
+        ctx.printed = printed
+        ctx.save_for_backward(target, *inputs, *gradients)
+        return value.mean().to(target.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Gradients:
+        target, *inputs = ctx.saved_tensors[:7]
+        gradients = ctx.saved_tensors[7:]
+        if torch.is_grad_enabled():  # create_graph=True: differentiate the plain twin instead
+            value = _plain(ctx.printed, *ctx.saved_tensors[:7])
+            wanted = [x for x in inputs if x is not None and x.requires_grad]
+            found = iter(
+                torch.autograd.grad(
+                    value, wanted, upstream[0], create_graph=True, materialize_grads=True
+                )
+            )
+            scaled = [next(found) if x is not None and x.requires_grad else None for x in inputs]
+        else:
+            scale = upstream[0] / len(target)
+            scaled = [None if g is None else g * scale for g in gradients]
+        return (None, *scaled, None)
+
+
+@cache
+def warm_up(dtype: torch.dtype = torch.float32) -> None:
+    """Compile the kernel, or read it from numba's cache on disk, before it is first needed."""
+    logger.info("Preparing the renderer; on first use this compiles for 10 to 20 seconds.")
+    start = time.perf_counter()
+
+    def ones(*shape: int) -> Tensor:
+        return torch.ones(shape, dtype=dtype)
+
+    pose = torch.eye(2, 3, dtype=dtype).expand(1, 1, 2, 3)
+    sweep_batch(
+        ones(1, 1, 2, 2), pose, ones(1, 1), ones(1, 1, 2, 2), ones(1, 1, 1), None, ones(4),
+        False, True,
+    )  # fmt: skip
+    logger.info("The renderer is ready after %.1f s.", time.perf_counter() - start)

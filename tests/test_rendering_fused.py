@@ -1,0 +1,181 @@
+"""The fused renderer against its plain twin: same numbers, same gradients, every time."""
+
+import logging
+import math
+
+import pytest
+import torch
+
+from rendering_cases import cast, leaves, random_case
+from scae import rendering
+from scae.rendering import fused, jit, mean_image_log_likelihood, plain
+
+FORMS = [("released", False), ("released", True), ("printed", False), ("printed", True)]
+every_form = pytest.mark.parametrize(
+    ("form", "coupled"), FORMS, ids=["released", "released-coupled", "printed", "printed-coupled"]
+)
+
+
+def value_and_gradients(function, case: dict) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    value = function(**case)
+    if value.ndim:
+        value = value.mean()
+    named = leaves(case)
+    gradients = torch.autograd.grad(value, list(named.values()))
+    return value.detach(), dict(zip(named, gradients, strict=True))
+
+
+def assert_same(ours, theirs, forward: float, backward: float) -> None:
+    """Relative to the largest magnitude of each array, in float64."""
+    (value, gradients), (true_value, true_gradients) = ours, theirs
+    assert abs(value.double() - true_value.double()) <= forward * abs(true_value.double())
+    assert gradients.keys() == true_gradients.keys()
+    for name, gradient in gradients.items():
+        assert gradient.isfinite().all(), name
+        truth = true_gradients[name].double()
+        error = (gradient.double() - truth).abs().max() / truth.abs().max().clamp(min=1e-12)
+        assert error <= backward, f"{name}: {error:.1e}"
+
+
+@pytest.fixture
+def only_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where the dispatcher leaves the fused path."""
+
+    def refuse(*_: object) -> torch.Tensor:
+        raise AssertionError("the plain path was taken")
+
+    monkeypatch.setattr(rendering.plain, "image_log_likelihood", refuse)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@every_form
+def test_fused_is_plain(form: str, coupled: bool, channels: int):
+    for seed in range(3):
+        exact = random_case(form, coupled, channels, seed)
+        ours = value_and_gradients(mean_image_log_likelihood, cast(exact, torch.float32))
+        theirs = value_and_gradients(plain.image_log_likelihood, exact)
+        assert_same(ours, theirs, 1e-5, 1e-4)
+
+
+@every_form
+def test_default_path_is_fused(form: str, coupled: bool, only_fused: None):
+    case = random_case(form, coupled, 1, dtype=torch.float32)
+    mean_image_log_likelihood(**case).backward()
+    with torch.no_grad():
+        mean = mean_image_log_likelihood(**case)
+        each = rendering.image_log_likelihood(**case)
+    torch.testing.assert_close(each.mean(), mean)
+
+
+@every_form
+def test_extremes_stay_exact(form: str, coupled: bool):
+    """A sharp sigma, huge logits and constant images: where exponentials under- or overflow."""
+    for level in (0.0, 1.0):
+        exact = random_case(form, coupled, 1, sigma=0.02)
+        with torch.no_grad():
+            exact["target"].fill_(level)
+            exact["presence"][0] = 1e-15
+            exact["presence"][1] = 1.0
+            if form == "released" and not coupled:
+                exact["alpha"].mul_(60.0)
+            if exact["temperature"] is not None:
+                exact["temperature"].fill_(1e-3)
+        ours = value_and_gradients(mean_image_log_likelihood, cast(exact, torch.float32))
+        theirs = value_and_gradients(plain.image_log_likelihood, exact)
+        assert_same(ours, theirs, 1e-5, 2e-3)
+
+
+@every_form
+def test_gradcheck_in_float64(form: str, coupled: bool):
+    fused.warm_up(torch.float64)
+    case = random_case(form, coupled, 2, batch=2, parts=4, size=(5, 4), template=(3, 2))
+    shift = 0.3 if form == "printed" else 0.0  # away from alpha = 0, where it has a corner
+    with torch.no_grad():
+        for name in ("templates", "colours"):
+            case[name].mul_(0.7).add_(shift)
+        case["presence"].clamp_(0.05)
+        if case["alpha"] is not None and form == "printed":
+            case["alpha"].mul_(0.7).add_(shift)
+    names = ["pose", "presence", "templates", "colours", "alpha"]
+    value = [0.3, 0.8, 2.0, 1.5] if form == "released" else [0.0, math.log(1e-6), 2.0, 1.0]
+    scalars = torch.tensor(value, dtype=torch.float64, requires_grad=form == "released")
+    inputs = (case["target"], *(case[name] for name in names), scalars, form == "printed")
+    assert torch.autograd.gradcheck(
+        fused.MeanLogLikelihood.apply, inputs, eps=1e-6, atol=1e-5, rtol=1e-4
+    )
+    plain_value = fused._plain(form == "printed", *inputs[:-1])
+    assert fused.MeanLogLikelihood.apply(*inputs).item() == pytest.approx(
+        plain_value.item(), rel=1e-12
+    )
+
+
+def test_second_derivatives_are_those_of_the_plain_path():
+    exact = random_case("released", False, 1)
+    results = []
+    for function, dtype in (
+        (mean_image_log_likelihood, torch.float32),
+        (plain.image_log_likelihood, torch.float64),
+    ):
+        case = cast(exact, dtype)
+        value = function(**case).mean()
+        (g,) = torch.autograd.grad(value, case["templates"], create_graph=True)
+        (second,) = torch.autograd.grad(g.square().sum(), case["presence"])
+        results.append(second.double())
+    torch.testing.assert_close(results[0], results[1], rtol=1e-3, atol=1e-4)
+
+
+def test_results_do_not_depend_on_threads_or_repetition():
+    case = random_case("released", False, 1, batch=40, dtype=torch.float32)
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3, 2):
+            torch.set_num_threads(threads)
+            results.append(value_and_gradients(mean_image_log_likelihood, case))
+    finally:
+        torch.set_num_threads(before)
+    value, gradients = results[0]
+    for other_value, other_gradients in results[1:]:
+        assert torch.equal(value, other_value)
+        assert all(torch.equal(gradients[name], other_gradients[name]) for name in gradients)
+
+
+@pytest.mark.parametrize("reason", ["float64", "one row", "target gradient"])
+def test_everything_else_takes_the_plain_path(reason: str, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise AssertionError("the fused path was taken")
+
+    monkeypatch.setattr(fused, "sweep_batch", refuse)
+    size = (1, 9) if reason == "one row" else (9, 9)
+    dtype = torch.float64 if reason == "float64" else torch.float32
+    case = random_case("released", False, 1, size=size, dtype=dtype)
+    case["target"].requires_grad_(reason == "target gradient")
+    value = mean_image_log_likelihood(**case)
+    torch.testing.assert_close(value, plain.image_log_likelihood(**case).mean())
+
+
+def test_without_numba_the_plain_path_runs(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rendering, "_fused", lambda: None)
+    case = random_case("printed", True, 3, dtype=torch.float32)
+    value = mean_image_log_likelihood(**case)
+    assert torch.equal(value, plain.image_log_likelihood(**case).mean())
+    rendering.warm_up()
+
+
+def test_warm_up_says_what_it_does(caplog: pytest.LogCaptureFixture):
+    fused.warm_up.cache_clear()
+    with caplog.at_level(logging.INFO, logger="scae"):
+        rendering.warm_up()
+    assert "compiles" in caplog.text
+
+
+def test_a_machine_without_a_writable_cache_still_compiles(monkeypatch: pytest.MonkeyPatch):
+    njit = jit.njit
+
+    def no_folder(cache: bool = False, **options: object):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(jit, "njit", no_folder)
+    assert jit.entry(lambda x: 2 * x)(21) == 42
