@@ -195,7 +195,13 @@ def test_training_prints_scores_beside_pixels_and_fills_the_folder(small_run):
     scores = summary["evaluation"]
     assert set(scores["lin_match"]["prior"]) == {"train-test", "full"}
     assert scores["baselines"]["k-means on pixels"]["full"] > 0.6
-    for name in ("config.json", "metrics.csv", "environment.json", "weights.safetensors"):
+    for name in (
+        "config.json",
+        "metrics.csv",
+        "environment.json",
+        "weights.safetensors",
+        "report.html",
+    ):
         assert (folder / name).is_file()
 
 
@@ -253,6 +259,7 @@ def test_own_images_from_a_folder_to_clusters_and_figures(capsys, tmp_path, monk
     assert config["model"]["image_size"] == [16, 20] and config["model"]["classes"] == 3
     assert config["training"]["batch"] == 60 and config["model"]["parts"] == 4
     assert (tmp_path / "runs/images/figures/templates.png").is_file()
+    assert "data:image/png" in (tmp_path / "runs/images/report.html").read_text()
     assert main(["predict", "runs/images", "--data", "photos", "--out", "clusters.csv"]) == 0
     rows = list(csv.DictReader((tmp_path / "clusters.csv").open()))
     assert {row["file"] for row in rows} == {f"{i}.png" for i in range(60)}

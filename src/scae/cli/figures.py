@@ -9,7 +9,7 @@ from scae.cli.output import results_only, show
 
 @dataclass(frozen=True)
 class Figures:
-    """Draw the figures of a model as PNG and SVG."""
+    """Draw the figures of a model as PNG and SVG; of a run, also its report.html."""
 
     source: Source
     """Run folder, weights file or name of a shipped model."""
@@ -28,11 +28,13 @@ def command(arguments: list[str]) -> None:
     options = parse(Figures, arguments, "figures")
     with results_only(options.json):
         from scae.api import load_source, shipped
-        from scae.cli.illustrate import draw
+        from scae.cli.illustrate import draw, report
 
         loaded = load_source(options.source)
         # Shipped models live in the installed package, which is no place to write to.
         own = options.source not in shipped()
         folder = loaded.origin / "figures" if own else Path(f"figures-{options.source}")
         paths = draw(loaded, options.out or folder, options.data_dir, options.only)
+        if own and not options.only and options.out is None:
+            paths.append(report(loaded, paths))
     show({"files": paths}, "\n".join(map(str, paths)), options.json)

@@ -79,13 +79,17 @@ def command(arguments: list[str]) -> None:
     if run is not None:
         summary = {
             "folder": run.folder,
+            "report": run.folder / "report.html",
             "steps": run.steps,
             "skipped_steps": run.skipped_steps,
             "rollbacks": run.rollbacks,
             "seconds": round(run.seconds, 1),
             "evaluation": None if scores is None else scores.to_dict(),
         }
-        text = f"Run folder: {run.folder} (trained {run.steps} steps in {run.seconds:.0f} s)"
+        text = (
+            f"Trained {run.steps} steps in {run.seconds:.0f} s; "
+            f"everything is in {run.folder}, start with report.html."
+        )
         show(summary, text, options.json)
 
 
@@ -144,22 +148,25 @@ def _train(options: TrainImages | TrainPoints) -> tuple["TrainedRun | None", "Re
         return None, None
     labelled = getattr(getattr(source, "data", None), "labels", run) is not None
     scores = _score(run, options.data_dir) if options.evaluate and labelled else None
-    if options.figures:
-        from scae.api import Loaded
-        from scae.cli.illustrate import draw
+    from scae.api import Loaded
+    from scae.cli.illustrate import draw, report
 
-        drawn = Loaded(run.model, run.experiment, run.folder)
-        draw(drawn, run.folder / "figures", options.data_dir, result=scores)
+    loaded = Loaded(run.model, run.experiment, run.folder)
+    figures: list[Path] = []
+    if options.figures:
+        figures = draw(loaded, run.folder / "figures", options.data_dir, result=scores)
+    report(loaded, figures)
     return run, scores
 
 
 def _score(run: "TrainedRun", data_dir: Path | None) -> "Result":
     from scae import files
+    from scae.cli.illustrate import EVALUATION
     from scae.cli.results import describe
     from scae.scoring import score
 
     result = score(run.model, run.experiment, data_dir=data_dir)
-    files.write_json(run.folder / "evaluation.json", result.to_dict())
+    files.write_json(run.folder / EVALUATION, result.to_dict())
     print(describe(result), flush=True)
     return result
 
