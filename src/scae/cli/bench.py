@@ -1,4 +1,4 @@
-"""`scae bench step|scale|inference|check`: measured speed, in ratios that travel."""
+"""`scae bench step|scale|inference|check|record|table`: measured speed, in ratios that travel."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,8 @@ ACTIONS = {
     "scale": "cost against batch, parts, objects and canvas",
     "inference": "images per second for presences of a data set",
     "check": "fail if a step has become slower than the committed ratio",
+    "record": "measure everything and write the folder benchmarks, on an idle machine",
+    "table": "generate the table of the folder benchmarks again",
 }
 
 
@@ -24,6 +26,8 @@ class Step:
     """Examples per step; default: the preset's."""
     rounds: int = 30
     """Interleaved rounds; medians and spread are reported."""
+    memory: bool = True
+    """Also train a few steps in a fresh process for its peak memory."""
     json: bool = False
     """Print JSON."""
 
@@ -47,7 +51,9 @@ class Inference:
     source: Source = "mnist"
     """Run folder, weights file or name of a shipped model."""
     data_dir: DataDir = None
-    """Folder of data sets; default: SCAE_DATA, else downloads."""
+    """Folder of data sets; default: SCAE_DATA, else generated images."""
+    examples: int | None = None
+    """At most this many images; default: the whole data set."""
     json: bool = False
     """Print JSON."""
 
@@ -64,6 +70,26 @@ class Check:
     """Print JSON."""
 
 
+@dataclass(frozen=True)
+class Table:
+    """Generate README.md of the folder from its dated files."""
+
+    folder: Path = Path("benchmarks")
+    """Folder of dated files."""
+    json: bool = False
+    """Print JSON."""
+
+
+@dataclass(frozen=True)
+class Record(Table):
+    """Measure steps, growth and inference; write dated files, committed ratios and table."""
+
+    rounds: int = 30
+    """Interleaved rounds."""
+    data_dir: DataDir = None
+    """Folder of data sets; default: SCAE_DATA, else generated images."""
+
+
 def command(arguments: list[str]) -> None:
     """Choose what to measure."""
     action, rest = choose(arguments, "bench", ACTIONS)
@@ -73,7 +99,9 @@ def command(arguments: list[str]) -> None:
         with results_only(step.json):
             from scae import bench
 
-            result = bench.step(step.preset, batch=step.batch, rounds=step.rounds)
+            result = bench.step(
+                step.preset, batch=step.batch, rounds=step.rounds, memory=step.memory
+            )
         show(result, result.text, step.json)
     elif action == "scale":
         scale = parse(Scale, rest, shown)
@@ -87,8 +115,24 @@ def command(arguments: list[str]) -> None:
         with results_only(inference.json):
             from scae import bench
 
-            speed = bench.inference(inference.source, data_dir=inference.data_dir)
+            speed = bench.inference(
+                inference.source, data_dir=inference.data_dir, examples=inference.examples
+            )
         show(speed, speed.text, inference.json)
+    elif action == "record":
+        wanted = parse(Record, rest, shown)
+        with results_only(wanted.json):
+            from scae import bench
+
+            recorded = bench.record(wanted.folder, rounds=wanted.rounds, data_dir=wanted.data_dir)
+        show(recorded, recorded.text, wanted.json)
+    elif action == "table":
+        folder = parse(Table, rest, shown)
+        with results_only(folder.json):
+            from scae import bench
+
+            path = bench.write_table(folder.folder)
+        show({"file": path}, f"Wrote {path}", folder.json)
     else:
         check = parse(Check, rest, shown)
         with results_only(check.json):
