@@ -33,22 +33,31 @@ def load_weights(path: Path) -> tuple[Experiment, dict[str, Tensor]]:
 
 def read(path: Path) -> tuple[dict[str, Tensor], str]:
     """Tensors and the text under our metadata key, or one clear sentence."""
+    tensors, metadata = _open(path)
+    if METADATA_KEY not in metadata:
+        raise ScaeError(
+            f"{path} is a safetensors file without scae's metadata; "
+            "expected one that `scae train` wrote."
+        )
+    return tensors, metadata[METADATA_KEY]
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of any safetensors file."""
+    return _open(path)[0]
+
+
+def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     if not path.is_file():
         raise ScaeError(f"{path} does not exist; expected a safetensors file.")
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if METADATA_KEY not in metadata:
-                raise ScaeError(
-                    f"{path} is a safetensors file without scae's metadata; "
-                    "expected one that `scae train` wrote."
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = file.keys()
+            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
     except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
         raise ScaeError(
             f"{path} is not a readable safetensors file ({error}); use an undamaged copy."
         ) from None
-    return tensors, metadata[METADATA_KEY]
 
 
 def separate(state: dict[str, Tensor]) -> dict[str, Tensor]:

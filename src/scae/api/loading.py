@@ -6,14 +6,19 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from torch import Tensor
+
+from scae import config_json
 from scae.api.images import ImageCapsules
 from scae.api.points import PointCapsules
 from scae.config import ConstellationExperiment, Experiment
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, ConstellationAutoencoder, build
-from scae.weights_file import load_weights
+from scae.weights_file import load_weights, read_tensors
 
 WEIGHTS = "weights.safetensors"
+# The layout of the Hugging Face Hub, see `scae.hub`.
+HUB_WEIGHTS, HUB_CONFIG = "model.safetensors", "config.json"
 
 Capsules = ImageCapsules | PointCapsules
 
@@ -57,7 +62,7 @@ def wrap(model: CapsuleModel, experiment: Experiment, device: str = "cpu") -> Ca
 def load_source(source: str | Path) -> Loaded:
     """`load` with the experiment and the place the weights came from."""
     path = find_weights(source)
-    experiment, state = load_weights(path)
+    experiment, state = _read(path)
     model = build(experiment.model)
     try:
         model.load_state_dict(state)
@@ -70,6 +75,15 @@ def load_source(source: str | Path) -> Loaded:
     return Loaded(model.eval(), experiment, path.parent)
 
 
+def _read(path: Path) -> tuple[Experiment, dict[str, Tensor]]:
+    """Experiment and weights; the Hub's library writes weights that lack our metadata."""
+    config = path.with_name(HUB_CONFIG)
+    if path.name != HUB_WEIGHTS or not config.is_file():
+        return load_weights(path)
+    experiment = config_json.parse(config.read_bytes(), str(config))
+    return experiment, read_tensors(path)
+
+
 def find_weights(source: str | Path) -> Path:
     """The weights file that a name, run folder or path stands for."""
     if isinstance(source, str) and source in shipped():
@@ -77,8 +91,9 @@ def find_weights(source: str | Path) -> Path:
     path = Path(source)
     if path.is_file():
         return path
-    if (path / WEIGHTS).is_file():
-        return path / WEIGHTS
+    for name in (WEIGHTS, HUB_WEIGHTS):
+        if (path / name).is_file():
+            return path / name
     if path.is_dir():
         raise ScaeError(
             f"Folder {path} holds no {WEIGHTS}; expected the folder of a finished run, "

@@ -8,7 +8,7 @@ from scae.cli.options import Source, parse
 from scae.cli.output import needs, results_only, show
 
 Format = Literal["onnx", "safetensors", "program"]
-SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "safetensors": ".safetensors", "program": ".pt2"}
+SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "safetensors": "", "program": ".pt2"}
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Export:
     format: Format = "onnx"
     """What to write."""
     out: Path | None = None
-    """File to write; default: NAME.onnx, NAME.safetensors or NAME.pt2."""
+    """File to write, for safetensors a folder (or NAME.safetensors); default: NAME.onnx, NAME
+    or NAME.pt2."""
     json: bool = False
     """Print JSON."""
 

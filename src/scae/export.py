@@ -1,0 +1,186 @@
+"""Trained models for use without this package: ONNX, a torch program, or plain weights.
+
+The graph of an image model is image -> prior, posterior, part_pose, part_presence; that of a
+point model is points, presence -> prior, posterior, segment. Batches (and point sets) may have
+any size.
+"""
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from scae import files
+from scae.api import Capsules, Loaded, load_source
+from scae.api.images import ImageCapsules
+from scae.api.points import PointCapsules
+from scae.errors import ScaeError
+from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder, build
+from scae.weights_file import save_weights
+
+Format = Literal["onnx", "safetensors", "program"]
+Exportable = str | Path | Loaded | Capsules
+
+
+class ImageGraph(nn.Module):
+    """What is exported of an image model: presences, and the parts they come from."""
+
+    outputs = ("prior", "posterior", "part_pose", "part_presence")
+
+    def __init__(self, model: StackedCapsuleAutoencoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, image: Float[Tensor, "batch channels height width"]
+    ) -> tuple[
+        Float[Tensor, "batch objects"],
+        Float[Tensor, "batch objects"],
+        Float[Tensor, "batch parts 2 3"],
+        Float[Tensor, "batch parts"],
+    ]:
+        found = self.model.explain(image)
+        both = found.presences
+        return both.prior, both.posterior, found.parts.pose, found.parts.presence
+
+    def example(self) -> tuple[Tensor, ...]:
+        """Inputs to trace with: sizes 0 and 1 would be taken for constants."""
+        config = self.model.config
+        return (torch.rand(2, config.channels, *config.image_size),)
+
+    def dynamic(self) -> dict[str, dict[int, Any]]:
+        """Axes whose length is free."""
+        return {"image": {0: torch.export.Dim("batch", min=1)}}
+
+
+class PointGraph(nn.Module):
+    """What is exported of a point model: presences and the object of every point."""
+
+    outputs = ("prior", "posterior", "segment")
+
+    def __init__(self, model: ConstellationAutoencoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
+    ) -> tuple[
+        Float[Tensor, "batch objects"],
+        Float[Tensor, "batch objects"],
+        Int[Tensor, "batch points"],
+    ]:
+        found = self.model.explain(points, presence)
+        posterior = (found.object_responsibility * presence[..., None]).sum(1)
+        return found.votes.prior, posterior, found.winner.masked_fill(presence == 0, -1)
+
+    def example(self) -> tuple[Tensor, ...]:
+        """Inputs to trace with."""
+        return torch.rand(2, 11, 2) * 2 - 1, torch.ones(2, 11)
+
+    def dynamic(self) -> dict[str, dict[int, Any]]:
+        """Axes whose length is free."""
+        batch, points = torch.export.Dim("batch", min=1), torch.export.Dim("points", min=1)
+        return {"points": {0: batch, 1: points}, "presence": {0: batch, 1: points}}
+
+
+def export(source: Exportable, format: Format, out: str | Path) -> Path:
+    """Write a model and return where.
+
+    `onnx`: one file for any ONNX runtime. `program`: a file for `torch.export.load`, which
+    needs torch alone. `safetensors`: a folder of config.json and model.safetensors, the layout
+    of the Hugging Face Hub, or one weights file if `out` ends in .safetensors. All but ONNX's
+    exporter come with the package; that one with `pip install scae[export]`.
+    """
+    if format not in ("onnx", "safetensors", "program"):
+        raise ScaeError(f"Cannot export {format!r}; expected onnx, safetensors or program.")
+    loaded, path = as_loaded(source), Path(out)
+    if format == "safetensors":
+        if path.suffix != ".safetensors":
+            from scae.hub import save_pretrained
+
+            return save_pretrained(loaded, path)
+        _parent(path)
+        save_weights(loaded.model, loaded.experiment, path)
+        return path
+    graph = _graph(loaded.model)
+    _parent(path)
+    files.write_bytes(path, _onnx(graph) if format == "onnx" else _program(graph))
+    return path
+
+
+def as_loaded(source: Exportable) -> Loaded:
+    """The model of a name, a path, or one already in memory."""
+    if isinstance(source, Loaded):
+        return source
+    if isinstance(source, ImageCapsules | PointCapsules):
+        return Loaded(source.model, source.experiment, Path())
+    return load_source(source)
+
+
+def _graph(model: CapsuleModel) -> ImageGraph | PointGraph:
+    """A copy on the CPU that is certain to be free of noise."""
+    config = replace(model.config, noise=replace(model.config.noise, in_evaluation=False))
+    plain = build(config)
+    plain.load_state_dict(model.state_dict())
+    plain.eval().requires_grad_(False)
+    if isinstance(plain, ConstellationAutoencoder):
+        return PointGraph(plain).eval()
+    return ImageGraph(plain).eval()
+
+
+def _program(graph: ImageGraph | PointGraph) -> bytes:
+    with _quiet(), torch.no_grad():
+        traced = torch.export.export(graph, graph.example(), dynamic_shapes=graph.dynamic())
+        buffer = io.BytesIO()
+        torch.export.save(traced, buffer)
+    return buffer.getvalue()
+
+
+def _onnx(graph: ImageGraph | PointGraph) -> bytes:
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ScaeError(
+            f"ONNX export needs {error.name}, which is not installed: pip install 'scae[export]'."
+        ) from None
+    with _quiet(), torch.no_grad():
+        written = torch.onnx.export(
+            graph,
+            graph.example(),
+            dynamo=True,
+            verbose=False,
+            input_names=list(graph.dynamic()),
+            output_names=list(graph.outputs),
+            dynamic_shapes=graph.dynamic(),
+        )
+    assert written is not None
+    return written.model_proto.SerializeToString()
+
+
+def _parent(path: Path) -> None:
+    if path.is_dir():
+        raise ScaeError(f"{path} is a folder; give the name of a file to write.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No reports on the exporter's inner life."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
