@@ -45,7 +45,8 @@ def app(
     `host` and `port` are those it is reached by; requests for others are refused.
     """
     loaded = source if isinstance(source, Loaded) else load_source(source)
-    page = FastAPI(title="scae explore", docs_url=None, redoc_url=None, openapi_url=None)
+    # FastAPI's own pages would load scripts from elsewhere.
+    page = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     problems.install(page)
     _serve_assets(page)
     if isinstance(loaded.model, ConstellationAutoencoder):

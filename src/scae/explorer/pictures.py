@@ -13,9 +13,7 @@ from scae.config import ImageExperiment
 from scae.data import ImageData, load_images
 from scae.data.catalog import NAMES, list_data
 from scae.errors import ScaeError
-from scae.evaluation import presences
 from scae.models import StackedCapsuleAutoencoder
-from scae.scoring import check_fit
 
 MAPPED = 1500
 """Pictures on the map: enough to show clusters, few enough to be computed in seconds."""
@@ -40,6 +38,8 @@ def at_hand(experiment: ImageExperiment, data_dir: Path | None) -> ImageData | N
             raise ScaeError(f"{data_dir} does not hold the test split of {config.name!r}.")
         else:
             return None
+        from scae.scoring import check_fit  # scikit-learn comes with it: slow to import
+
         check_fit(experiment, images)
     except ScaeError as error:
         if data_dir is not None:
@@ -84,6 +84,8 @@ class PresenceMap:
 
     def _place(self) -> dict[str, Any]:
         from openTSNE import TSNE
+
+        from scae.evaluation import presences
 
         count = min(MAPPED, len(self._data))
         if count < 10:
