@@ -6,6 +6,7 @@ import signal
 import time
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,11 @@ from training_runs import (
     start,
 )
 
-EXPERIMENTS = {"points": points_experiment, "images": images_experiment}
+EXPERIMENTS = {
+    "points": points_experiment,
+    "images": images_experiment,
+    "stages": partial(images_experiment, part_steps=20, object_steps=20),
+}
 
 
 def weights_of(folder: Path) -> bytes:
@@ -51,7 +56,7 @@ def train_in_process(kind: str, folder: Path, resume: bool, changes: dict, pause
     run(experiment, folder, resume=resume, source=Slow(source_of(experiment)))
 
 
-def wait_for_step(folder: Path, step: int, process, seconds: float = 60) -> None:
+def wait_for_step(folder: Path, step: int, process, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.is_alive():
         try:
@@ -82,7 +87,7 @@ def kill_at_random(kind: str, folder: Path, moments: random.Random, changes: dic
         kills, resume = kills + 1, True
         if kills >= 8:
             process = start(train_in_process, kind, folder, True, changes, 0.0)
-            process.join(120)
+            process.join(300)
             assert process.exitcode == 0
             return kills
 
