@@ -5,6 +5,7 @@ import json
 import math
 import types
 import typing
+from dataclasses import MISSING
 from typing import Any, Literal
 
 from scae.config import ConstellationExperiment, Experiment, ImageExperiment
@@ -96,10 +97,13 @@ def _read_dataclass(cls: Any, value: object, name: str, where: str) -> Any:
                 f"{where}: field '{prefix}{str(key)[:60]}' is unknown; remove it, or use the "
                 "version of scae that wrote the file."
             )
-    for key in hints:
-        if key not in value:
-            raise ScaeError(f"{where}: field '{prefix}{key}' is missing; add it.")
-    return cls(**{k: _read(h, value[k], f"{prefix}{k}", where) for k, h in hints.items()})
+    # A field with a default may be missing: weights stay readable when an option is added.
+    for field in dataclasses.fields(cls):
+        required = field.default is MISSING and field.default_factory is MISSING
+        if required and field.name not in value:
+            raise ScaeError(f"{where}: field '{prefix}{field.name}' is missing; add it.")
+    present = {k: h for k, h in hints.items() if k in value}
+    return cls(**{k: _read(h, value[k], f"{prefix}{k}", where) for k, h in present.items()})
 
 
 def _read(hint: Any, value: object, name: str, where: str) -> Any:

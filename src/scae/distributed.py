@@ -1,8 +1,9 @@
 """Batch statistics over the global batch when several processes train one model."""
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
-import torch.distributed.nn.functional as collectives
 from jaxtyping import Float
 from torch import Tensor
 
@@ -17,13 +18,38 @@ def rank() -> int:
     return dist.get_rank() if world() > 1 else 0
 
 
+class _SumOverProcesses(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        total = x.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> Tensor:
+        total = upstream[0].clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total)
+        return total
+
+
 def global_batch_sum(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """Sum of `x` over all processes, differentiable.
 
     Its backward pass sums gradients over processes too, so together with the *mean* that
     data-parallel training takes, a loss of this sum has the gradient of one big batch.
     """
-    return collectives.all_reduce(x) if world() > 1 else x
+    if world() == 1:
+        return x
+    total: Tensor = _SumOverProcesses.apply(x)
+    return total
+
+
+def global_batch_max(x: Float[Tensor, "..."]) -> Float[Tensor, ""]:
+    """Largest element of `x` over all processes, without gradient."""
+    largest = x.detach().amax()
+    if world() > 1:
+        dist.all_reduce(largest, dist.ReduceOp.MAX)
+    return largest
 
 
 def global_uniform_like(x: Float[Tensor, "batch ..."]) -> Float[Tensor, "batch ..."]:

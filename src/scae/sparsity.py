@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae.distributed import global_batch_sum, world
+from scae.distributed import global_batch_max, global_batch_sum, world
 from scae.mixtures import safe_log
 
 
@@ -61,11 +61,14 @@ def printed_posterior_sparsity(
 
     v-bar sums over objects and parts (a distribution over examples), v-hat over examples
     and parts (a distribution over objects); the first entropy is minimised, the second
-    maximised. The batch is this process's, since v-bar is a vector over examples.
+    maximised.
     """
-    shifted = (log_posterior - log_posterior.detach().amax()).exp()  # scale cancels below
+    shifted = (log_posterior - global_batch_max(log_posterior)).exp()  # scale cancels below
     per_example, per_object = shifted.sum((1, 2)), shifted.sum((0, 1))  # (B), (K)
-    return SparsityTerms(entropy(normalise(per_example, 0)), -entropy(normalise(per_object, 0)))
+    total = global_batch_sum(per_example.sum())
+    example_share = per_example / (total + 1e-8)
+    within = global_batch_sum(entropy(example_share))
+    return SparsityTerms(within, -entropy(normalise(global_batch_sum(per_object), 0)))
 
 
 def two_parts_loss(
