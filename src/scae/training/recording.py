@@ -10,7 +10,7 @@ import torch.distributed as dist
 from lightning.pytorch.callbacks import Callback
 
 from scae.distributed import world
-from scae.training.diagnostics import FIRST_WARNING, diagnose, symptoms
+from scae.training.diagnostics import FIRST_WARNING, OBJECT_SYMPTOMS, diagnose, symptoms
 from scae.training.module import TrainingModule
 from scae.training.run_folder import RunFolder
 from scae.training.stages import stage_at
