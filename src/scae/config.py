@@ -270,6 +270,8 @@ class TrainingConfig:
     """First train parts alone for this many steps, on the image likelihood. Paper: 0."""
     object_steps: int = 0
     """Then train objects alone on fixed parts (no pixels, cheap); the rest is joint. Paper: 0."""
+    start_from: str | None = None
+    """Weights file or run folder to start from instead of fresh weights, to chain trainings."""
     batch: int = 128
     """Examples per update over all processes. Paper: 128 (constellations: 64)."""
     seed: int = 0
