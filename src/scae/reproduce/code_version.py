@@ -8,7 +8,10 @@ import scae
 
 # What only draws, prints, serves or measures cannot change the score of a trained cell.
 WITHOUT_INFLUENCE = frozenset(
-    ("api", "bench", "cli", "estimator", "explorer", "export", "figures", "report", "reproduce")
+    (
+        *("api", "bench", "cli", "estimator", "explorer", "export", "figures", "hub", "report"),
+        "reproduce",
+    )
 )
 
 

@@ -79,8 +79,10 @@ def reproduce(
     length, out = Length(budget, steps), Path(out).absolute()
     targets = TARGETS if target == "all" else (target,)
     finder = DataFinder(data_dir, download=budget != "smoke")
-    plan = {t: cells_of(t, length, seeds, finder, only) for t in targets}
-    cells = list({c.folder(out): c for t in targets for c in plan[t]}.values())
+    # Tables show all that is finished, whatever part of it is asked for now.
+    plan = {t: cells_of(t, length, seeds, finder) for t in targets}
+    asked = [c for t in targets for c in cells_of(t, length, seeds, finder, only)]
+    cells = list({c.folder(out): c for c in asked}.values())
     for cell in cells:
         if cell.problem is None:
             _make_room(cell, out, data_dir, device, any_code)

@@ -45,6 +45,8 @@ class Entry:
     """The same from posterior presences, where there are such."""
     same_data: bool = True
     """Whether ours were measured on the data the paper names."""
+    published: bool = True
+    """Only the paper has this number: nothing of ours belongs here."""
 
     @property
     def failed(self) -> int:
@@ -69,7 +71,7 @@ class Entry:
     @property
     def ours_text(self) -> str:
         """Mean (standard deviation), or why there is none."""
-        if not self.outcomes:
+        if self.published:
             return "–"
         note = f"{self.failed} of {len(self.outcomes)} failed" if self.failed else ""
         if self.ours is None:
@@ -233,6 +235,7 @@ def _entry(
         tuple(100 * value for value in priors if value is not None),
         tuple(100 * value for value in posteriors if value is not None),
         same,
+        published=False,
     )
 
 
