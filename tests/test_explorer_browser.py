@@ -109,7 +109,7 @@ def test_draw_a_digit(visit, image_server):
     page = visit(image_server)
     assert "token" not in page.url
     assert "6 parts, 5 objects" in page.inner_text("#about")
-    page.wait_for_function("document.querySelectorAll('.outline').length > 0")
+    page.wait_for_selector(".outline", state="attached")
     settled(page, lambda: page.click("#clear"))
     assert max(pixels_of(page, "#base")[::4]) == 0
     assert page.is_visible("#hint")
@@ -126,7 +126,7 @@ def test_draw_a_digit(visit, image_server):
 
 def test_look_at_a_part_and_switch_it_off(visit, image_server):
     page = visit(image_server)
-    page.wait_for_function("document.querySelectorAll('.outline').length > 0")
+    page.wait_for_selector(".outline", state="attached")
     page.hover(".part >> nth=2")
     assert page.inner_text("#caption").startswith("Part 2:")
     assert page.locator(".outline.strong").count() == 1
@@ -142,7 +142,7 @@ def test_look_at_a_part_and_switch_it_off(visit, image_server):
 
 def test_drag_an_object(visit, image_server):
     page = visit(image_server)
-    page.wait_for_function("document.querySelectorAll('.outline').length > 0")
+    page.wait_for_selector(".outline", state="attached")
     k = best_object(page)
     page.click(f"#objects .object >> nth={k} >> button")
     page.wait_for_selector(".handle.turn", state="visible")
@@ -167,7 +167,7 @@ def test_drag_an_object(visit, image_server):
 
 def test_turn_an_object_by_keyboard_alone(visit, image_server):
     page = visit(image_server)
-    page.wait_for_function("document.querySelectorAll('.outline').length > 0")
+    page.wait_for_selector(".outline", state="attached")
     drawn = pixels_of(page, "#from-objects")
     k = best_object(page)
     page.focus("#objects .object >> nth=0 >> button")
@@ -214,14 +214,14 @@ def drop(page, name: str, content: bytes) -> None:
 
 def test_drop_a_bad_file_and_a_good_one(visit, image_server):
     page = visit(image_server)
-    page.wait_for_function("document.querySelectorAll('.outline').length > 0")
+    page.wait_for_selector(".outline", state="attached")
     before = pixels_of(page, "#base")
     drop(page, "virus.exe", b"MZ this is not a picture")
     page.wait_for_selector("#notice.bad")
     assert "not a picture" in page.inner_text("#notice")
     assert pixels_of(page, "#base") == before, "what was there stays"
     drop(page, "huge.png", bytes(1_000_001))
-    page.wait_for_function("document.getElementById('notice').textContent.includes('1 MB')")
+    page.wait_for_selector("#notice:has-text('1 MB')")
 
     file = io.BytesIO()
     picture = Image.new("L", (28, 28))
@@ -241,7 +241,7 @@ def test_a_phone_in_the_dark(visit, image_server):
         has_touch=True,
         is_mobile=True,
     )
-    page.wait_for_function("document.querySelectorAll('.outline').length > 0")
+    page.wait_for_selector(".outline", state="attached")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375, "nothing sticks out"
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert max(int(v) for v in paper.removeprefix("rgb(").removesuffix(")").split(",")) < 60

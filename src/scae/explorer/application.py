@@ -74,6 +74,7 @@ def _serve_images(
     page: FastAPI, loaded: Loaded, model: StackedCapsuleAutoencoder, data_dir: Path | None
 ) -> None:
     view = ImageView(model)
+    view.warm_up()
     experiment = loaded.experiment
     assert not isinstance(experiment, ConstellationExperiment)
     data = at_hand(experiment, data_dir)

@@ -38,7 +38,8 @@ class ImageView:
         with self._lock, inference(self.model):
             drawn = self.model.templates.templates() * _opacity(self.model)[:, None]
         # Templates are shown at full contrast: their brightness in a picture is their colour.
-        drawn = drawn / drawn.amax((1, 2, 3), keepdim=True).clamp_min(1e-6)
+        low, high = (f((1, 2, 3), keepdim=True) for f in (drawn.amin, drawn.amax))
+        drawn = (drawn - low) / (high - low).clamp_min(1e-6)
         return {
             "kind": "images",
             "height": config.image_size[0],
@@ -49,6 +50,10 @@ class ImageView:
             "template_size": config.template_size,
             "templates": encode(drawn),
         }
+
+    def warm_up(self) -> None:
+        """Look at a black picture: torch takes its time for the first one."""
+        self.explain(ImageQuestion(pixels=base64.b64encode(bytes(self.size)).decode()))
 
     def explain(self, question: ImageQuestion) -> dict[str, Any]:
         """Parts, objects and reconstructions of the picture, as edited."""

@@ -1,0 +1,89 @@
+"""Takes the pictures of the page in docs/images: python docs/screenshots.py [IMAGES] [POINTS].
+
+IMAGES and POINTS are models (names, run folders, weights files); needs chromium and playwright.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+OUT = Path(__file__).parent / "images"
+DESK, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+WAIT = 120_000
+
+
+@contextmanager
+def serving(source: str) -> Iterator[str]:
+    """Address of the page of a model."""
+    command = [sys.executable, "-m", "scae.cli", "explore", source, "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().split()[1]
+        finally:
+            server.terminate()
+
+
+def visit(browser: Browser, address: str, viewport: dict[str, int], scheme: str) -> Page:
+    """The page, settled."""
+    page = browser.new_page(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_default_timeout(WAIT)
+    page.goto(address)
+    page.wait_for_selector(".outline, .point", state="attached")
+    page.wait_for_timeout(1500)
+    return page
+
+
+def save(page: Page, name: str, full: bool = False) -> None:
+    page.screenshot(path=OUT / f"explore-{name}.png", full_page=full)
+    page.close()
+
+
+def choose_best(page: Page) -> None:
+    """Choose the object that explains most parts."""
+    labels = page.locator("#objects .object button").evaluate_all(
+        "nodes => nodes.map(n => n.getAttribute('aria-label'))"
+    )
+    explains = [float(label.split("explains ")[1].split()[0]) for label in labels]
+    page.click(f"#objects .object >> nth={explains.index(max(explains))} >> button")
+    page.mouse.move(2, 2)
+
+
+def take(browser: Browser, images: str, points: str) -> None:
+    with serving(images) as address:
+        save(visit(browser, address, DESK, "light"), "images")
+        page = visit(browser, address, DESK, "dark")
+        choose_best(page)
+        page.focus(".handle.turn")
+        for _ in range(4):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(1000)
+        save(page, "drag-dark")
+        save(visit(browser, address, PHONE, "dark"), "phone")
+        page = visit(browser, address, DESK, "light")
+        if page.is_visible("#map-card"):
+            page.wait_for_selector("#map-note:has-text('coloured')")
+            page.locator("#map-card").screenshot(path=OUT / "explore-map.png")
+        page.close()
+    with serving(points) as address:
+        page = visit(browser, address, DESK, "light")
+        page.hover("#capsules .object >> nth=0")
+        page.wait_for_timeout(300)
+        save(page, "points")
+
+
+if __name__ == "__main__":
+    models = (sys.argv[1:] + ["mnist", "constellation"][len(sys.argv) - 1 :])[:2]
+    OUT.mkdir(exist_ok=True)
+    with sync_playwright() as engine:
+        chromium = engine.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        take(chromium, *models)
+        chromium.close()
