@@ -40,7 +40,8 @@ def lay_out(i, affine, d, printed, size, area, outside, left, at, index, pixel, 
     """
     real = fx.dtype.type
     height, width = size
-    outside[:] = real(0)
+    for j in range(outside.size):
+        outside[j] = real(0)
     n = 0
     for m in range(d.size):
         at[m], left[m] = n, 0
@@ -48,7 +49,8 @@ def lay_out(i, affine, d, printed, size, area, outside, left, at, index, pixel, 
         if present < ABSENT:
             continue
         u, v = affine[m, 0, 1] * i + affine[m, 0, 2], affine[m, 1, 1] * i + affine[m, 1, 2]
-        first, last = interval(u, affine[m, 0, 3], width, 0, outside.size)
+        first, last = np.int64(0), outside.size
+        first, last = interval(u, affine[m, 0, 3], width, first, last)
         first, last = interval(v, affine[m, 1, 3], height, first, last)
         left[m] = first
         if not printed:
@@ -85,53 +87,70 @@ def lay_out(i, affine, d, printed, size, area, outside, left, at, index, pixel, 
 
 @compiled
 @no_type_check
-def sample(n, plane, index, pitch, fx, fy, value, along_x, along_y):
-    """Bilinear interpolation and its two derivatives."""
-    for e in range(n):
-        i = np.uint32(index[e])
-        top, below = plane[i], plane[i + pitch]
-        top_step, below_step = plane[i + 1] - top, plane[i + pitch + 1] - below
-        upper, lower = top + fx[e] * top_step, below + fx[e] * below_step
-        along_y[e] = lower - upper
-        along_x[e] = top_step + fy[e] * (below_step - top_step)
-        value[e] = upper + fy[e] * (lower - upper)
+def sample(n, planes, index, pitch, fx, fy, value, along_x, along_y):
+    """Bilinear interpolation of every plane and its two derivatives."""
+    for p in range(planes.shape[0]):
+        for e in range(n):
+            i = np.uint32(index[e])
+            top, below = planes[p, i], planes[p, i + pitch]
+            top_step, below_step = planes[p, i + 1] - top, planes[p, i + pitch + 1] - below
+            upper, lower = top + fx[e] * top_step, below + fx[e] * below_step
+            along_y[p, e] = lower - upper
+            along_x[p, e] = top_step + fy[e] * (below_step - top_step)
+            value[p, e] = upper + fy[e] * (lower - upper)
 
 
 @compiled
 @no_type_check
-def scatter(n, plane, index, pitch, fx, fy, gradient):
+def scatter(n, planes, index, pitch, fx, fy, gradient):
     """Transpose of ``sample``: add the gradients to the four neighbours."""
-    for e in range(n):
-        i = np.uint32(index[e])
-        right, low = gradient[e] * fx[e], gradient[e] * fy[e]
-        corner = right * fy[e]
-        plane[i] += gradient[e] - right - low + corner
-        plane[i + 1] += right - corner
-        plane[i + pitch] += low - corner
-        plane[i + pitch + 1] += corner
+    for p in range(planes.shape[0]):
+        for e in range(n):
+            i, g = np.uint32(index[e]), gradient[p, e]
+            right, low = g * fx[e], g * fy[e]
+            corner = right * fy[e]
+            planes[p, i] += g - right - low + corner
+            planes[p, i + 1] += right - corner
+            planes[p, i + pitch] += low - corner
+            planes[p, i + pitch + 1] += corner
 
 
 @compiled
 @no_type_check
-def paint(at, colours, source, result):
+def paint(at, tint, source, result):
     """Multiply every part's entries by its colour."""
-    for m in range(colours.size):
-        colour = colours[m]
-        for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
-            result[e] = colour * source[e]
+    for c in range(tint.shape[0]):
+        for m in range(tint.shape[1]):
+            colour = tint[c, m]
+            for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
+                result[c, e] = colour * source[c, e]
 
 
 @compiled
 @no_type_check
-def colour_back(at, colours, slope, warped, g_warped, g_colours):
-    """Gradients through ``paint``, to the warped templates and to the colours."""
-    for m in range(colours.size):
-        total, colour = slope.dtype.type(0), colours[m]
-        for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
-            g_warped[e] = colour * slope[e]
-        for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
-            total += slope[e] * warped[e]
-        g_colours[m] += total
+def to_colours(at, slope, warped, g_tint):
+    """Gradient through ``paint`` to the colours."""
+    for c in range(g_tint.shape[0]):
+        for m in range(g_tint.shape[1]):
+            total = slope.dtype.type(0)
+            for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
+                total += slope[c, e] * warped[c, e]
+            g_tint[c, m] += total
+
+
+@compiled
+@no_type_check
+def to_position(n, gradient, along_x, along_y, gx, gy):
+    """Gradient through ``sample`` to the template coordinates."""
+    for e in range(n):
+        gx[e] = gradient[0, e] * along_x[0, e]
+    for e in range(n):
+        gy[e] = gradient[0, e] * along_y[0, e]
+    for p in range(1, gradient.shape[0]):
+        for e in range(n):
+            gx[e] += gradient[p, e] * along_x[p, e]
+        for e in range(n):
+            gy[e] += gradient[p, e] * along_y[p, e]
 
 
 @compiled

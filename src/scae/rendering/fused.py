@@ -20,6 +20,7 @@ BLOCKS = 16
 """A batch is cut into this many blocks (of 8 images or more), whatever the number of threads:
 each has its own gradient sums, added in order, so results do not depend on scheduling."""
 LEAST_IMAGES = 8
+LARGEST_SPREAD = 60.0
 
 Gradients = tuple[Tensor | None, ...]
 
@@ -60,6 +61,32 @@ def _padded(templates: Tensor, alpha: Tensor | None) -> np.ndarray:
     return result.numpy()
 
 
+def _mild(
+    target: Tensor,
+    templates: Tensor,
+    colours: Tensor,
+    alpha: Tensor | None,
+    scalars: Tensor,
+    printed: bool,
+) -> tuple[bool, float]:
+    """Whether exponentials are safe with one shift for the whole batch, and that shift.
+
+    The background (or floor) is in every pixel, so no sum is smaller than its share; below
+    exp(-60), together with weights down to 1e-16, float32 would come near its smallest number.
+    """
+    bg_value, bg_logit, precision, sharpness = scalars.tolist()
+    darkest, brightest = (x.item() for x in target.detach().aminmax())
+    low, high = (x.item() for x in templates.detach().aminmax())
+    weakest, strongest = (x.item() for x in colours.detach().aminmax())
+    products = (0.0, bg_value, low * weakest, low * strongest, high * weakest, high * strongest)
+    reach = max(brightest - min(products), max(products) - darkest)
+    shift = max(bg_logit, 0.0)
+    if not printed:
+        top = max(products) * sharpness if alpha is None else alpha.detach().max().item()
+        shift = max(shift, top)
+    return shift - bg_logit + 0.5 * precision * reach**2 < LARGEST_SPREAD, shift
+
+
 def sweep_batch(
     target: Float[Tensor, "batch channels height width"],
     pose: Float[Tensor, "batch parts 2 3"],
@@ -79,16 +106,16 @@ def sweep_batch(
     dtype, batch = target.dtype, len(target)
     planes = _padded(templates.detach(), None if alpha is None else alpha.detach())
     arrays = [x.detach().contiguous().numpy() for x in (target, pose, presence)]
-    arrays += [planes, colours.detach().contiguous().numpy(), scalars.detach().numpy()]
+    tint = colours.detach().transpose(1, 2).contiguous()  # (batch, channels, parts)
+    arrays += [planes, tint.numpy(), scalars.detach().numpy()]
+    mild, shift = _mild(target, templates, colours, alpha, scalars, printed)
     size = max(LEAST_IMAGES, -(-batch // BLOCKS))
     starts = range(0, batch, size)
     value = torch.empty(batch, dtype=torch.float64)
-    g_pose, g_presence, g_colours = (
-        torch.empty(x.shape, dtype=dtype) for x in (pose, presence, colours)
-    )
+    g_pose, g_presence, g_tint = (torch.empty(x.shape, dtype=dtype) for x in (pose, presence, tint))
     g_planes = torch.zeros((len(starts), *planes.shape), dtype=dtype)
     g_scalars = torch.zeros(len(starts), len(scalars), dtype=torch.float64)
-    per_image = [x.numpy() for x in (value, g_pose, g_presence, g_colours)]
+    per_image = [x.numpy() for x in (value, g_pose, g_presence, g_tint)]
     per_block = [x.numpy() for x in (g_planes, g_scalars)]
 
     def block(n: int) -> None:
@@ -98,6 +125,8 @@ def sweep_batch(
             *arrays,
             printed,
             alpha is None,
+            mild,
+            planes.dtype.type(shift),
             with_gradients,
             *per_image,
             *(total[n] for total in per_block),
@@ -111,7 +140,7 @@ def sweep_batch(
     g_templates = inside[:channels].transpose(0, 1)
     g_alpha = None if alpha is None else inside[channels]
     return value, (
-        g_pose, g_presence, g_templates, g_colours, g_alpha, g_scalars.sum(0).to(dtype)
+        g_pose, g_presence, g_templates, g_tint.transpose(1, 2), g_alpha, g_scalars.sum(0).to(dtype)
     )  # fmt: skip
 
 

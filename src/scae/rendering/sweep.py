@@ -15,12 +15,13 @@ import numpy as np
 from scae.rendering.coverage import (
     LANES,
     PAD,
-    colour_back,
     gather_parts,
     lay_out,
     paint,
     sample,
     scatter,
+    to_colours,
+    to_position,
 )
 from scae.rendering.jit import compiled, entry
 from scae.rendering.responsibilities import (
@@ -28,7 +29,6 @@ from scae.rendering.responsibilities import (
     BG_VALUE,
     PRECISION,
     SHARPNESS,
-    accumulate,
     begin,
     differentiate,
     dot,
@@ -36,8 +36,8 @@ from scae.rendering.responsibilities import (
     log_ratio,
     respond,
     score,
+    to_background,
     to_mixing,
-    unlearned,
     weigh,
 )
 
@@ -95,12 +95,13 @@ def _to_pose(pose, height, width, half_height, half_width, g_affine, g_pose):
 @no_type_check
 def render_images(
     first_image, last_image, target, pose, presence, planes, colours, scalars, printed, coupled,
-    with_gradients, value, g_pose, g_presence, g_colours, g_planes, g_scalars,
+    mild, shift, with_gradients, value, g_pose, g_presence, g_colours, g_planes, g_scalars,
 ):  # fmt: skip
     """Log-likelihoods of some images, and the gradients of their sum.
 
     ``planes`` (planes, parts, padded height, padded width) are the templates' channels and, if
-    learned, alpha last. ``g_planes`` and ``g_scalars`` are added to, the others written.
+    learned, alpha last; ``colours`` are (batch, channels, parts). ``g_planes`` and ``g_scalars``
+    are added to, the others written. ``mild`` and ``shift``: see ``respond`` and ``begin``.
     """
     real = planes.dtype.type
     channels, height, width = target.shape[1:]
@@ -111,92 +112,108 @@ def render_images(
     mixtures = channels if coupled else 1
     bg_value, bg_logit = scalars[BG_VALUE], scalars[BG_LOGIT]
     precision, scale = scalars[PRECISION], scalars[SHARPNESS] if coupled else real(1)
-
     constant = 0.5 * channels * height * width * math.log(precision / (2.0 * math.pi))
+
     dtype, length, zero = planes.dtype, M * width + LANES, real(0)
     index, pixel = np.empty(length, np.int32), np.empty(length, np.int32)
     left, at = np.empty(M, np.int64), np.empty(M + 1, np.int64)
-    fx, fy, d, scores, excess, g_weight, gx, gy = np.empty((8, length), dtype)
-    warped, along_x, along_y, g_warped = np.empty((4, P, length), dtype)
-    mean, error, share1, slope = np.empty((4, channels, length), dtype)
-    weight, log_weight, share2 = np.empty((3, mixtures, length), dtype)
-    nothing, outside = np.zeros(width, dtype), np.empty(width, dtype)
-    highest1, total1, black1, back1 = np.empty((4, channels, width), dtype)
-    highest2, total2, black2, back2 = np.empty((4, mixtures, width), dtype)
-    missing, before, after = np.empty(width, dtype), np.empty(width + 1), np.empty(width + 1)
+    fx, fy, d = np.empty(length, dtype), np.empty(length, dtype), np.empty(length, dtype)
+    excess, g_weight = np.empty(length, dtype), np.empty(length, dtype)
+    gx, gy = np.empty(length, dtype), np.empty(length, dtype)
+    warped, along_x = np.empty((P, length), dtype), np.empty((P, length), dtype)
+    along_y, g_warped = np.empty((P, length), dtype), np.empty((P, length), dtype)
+    mean, error = np.empty((channels, length), dtype), np.empty((channels, length), dtype)
+    share1, slope = np.empty((channels, length), dtype), np.empty((channels, length), dtype)
+    weight, log_weight = np.empty((mixtures, length), dtype), np.empty((mixtures, length), dtype)
+    share2, scores = np.empty((mixtures, length), dtype), np.empty((channels, length), dtype)
+    nothing, outside, missing = (
+        np.zeros(width, dtype),
+        np.empty(width, dtype),
+        np.empty(width, dtype),
+    )
+    highest1, total1 = np.empty((channels, width), dtype), np.empty((channels, width), dtype)
+    black1, back1 = np.empty((channels, width), dtype), np.empty((channels, width), dtype)
+    highest2, total2 = np.empty((mixtures, width), dtype), np.empty((mixtures, width), dtype)
+    black2, back2 = np.empty((mixtures, width), dtype), np.empty((mixtures, width), dtype)
+    before, after = np.empty(width + 1), np.empty(width + 1)
     affine, g_affine = np.empty((M, 2, 4)), np.empty((M, 2, 3))
-    g_d, g_colour = np.empty(M), np.empty((channels, M))
+    g_d, g_tint = np.empty(M), np.empty((channels, M))
     step = np.uint32(pitch)
+    mixing, first_row = (mean, 0) if coupled else (warped, channels)
 
     for b in range(first_image, last_image):
         _to_template(pose[b], height, width, half_height, half_width, affine)
-        tint = colours[b].T.copy()
-        g_affine[:], g_d[:], g_colour[:] = 0.0, 0.0, 0.0
+        here, tint = presence[b], colours[b]
+        for m in range(M):
+            g_d[m] = 0.0
+            for c in range(channels):
+                g_tint[c, m] = 0.0
+            for k in range(3):
+                g_affine[m, 0, k] = g_affine[m, 1, k] = 0.0
         log_p = constant
         for i in range(height):
             n = lay_out(
-                i, affine, presence[b], printed, (rows - 2 * PAD, pitch - 2 * PAD), rows * pitch,
+                i, affine, here, printed, (rows - 2 * PAD, pitch - 2 * PAD), rows * pitch,
                 outside, left, at, index, pixel, fx, fy, d,
             )  # fmt: skip
-            for p in range(P):
-                sample(n, flat[p], index, step, fx, fy, warped[p], along_x[p], along_y[p])
-            for c in range(channels):
-                paint(at, tint[c], warped[c], mean[c])
+            sample(n, flat, index, step, fx, fy, warped, along_x, along_y)
+            paint(at, tint, warped, mean)
             # Weights alone: the normaliser of eq. 9, once for all channels unless coupled.
             for k in range(mixtures):
-                mixing = mean[k] if coupled else warped[channels]
-                weigh(n, mixing, d, scale, printed, log_weight[k], weight[k])
-                begin(nothing, outside, zero, bg_logit, zero, highest2[k])
-                respond(n, pixel, log_weight[k], weight[k], highest2[k], share2[k], total2[k])
+                weigh(n, mixing, first_row + k, d, scale, printed, k, log_weight, weight)
+                begin(nothing, outside, zero, bg_logit, zero, mild, shift, k, highest2)
+                respond(n, pixel, k, log_weight, k, weight, mild, k, highest2, share2, total2)
                 finish(
-                    nothing, outside, zero, bg_logit, zero,
-                    highest2[k], total2[k], black2[k], back2[k],
+                    nothing, outside, zero, bg_logit, zero, k, highest2, total2, black2, back2
                 )  # fmt: skip
             # Weights times densities.
             for c in range(channels):
                 k, y = c if coupled else 0, target[b, c, i]
-                score(n, pixel, y, mean[c], weight[k], log_weight[k], precision, error[c], scores)
-                begin(y, outside, bg_value, bg_logit, precision, highest1[c])
-                respond(n, pixel, scores, weight[k], highest1[c], share1[c], total1[c])
+                score(n, pixel, y, c, mean, k, log_weight, precision, error, scores)
+                begin(y, outside, bg_value, bg_logit, precision, mild, shift, c, highest1)
+                respond(n, pixel, c, scores, k, weight, mild, c, highest1, share1, total1)
                 finish(
-                    y, outside, bg_value, bg_logit, precision,
-                    highest1[c], total1[c], black1[c], back1[c],
+                    y, outside, bg_value, bg_logit, precision, c, highest1, total1, black1, back1
                 )  # fmt: skip
-                log_p += log_ratio(total1[c], total2[k], highest1[c], highest2[k])
+                log_p += log_ratio(c, total1, highest1, k, total2, highest2)
             if not with_gradients:
                 continue
 
-            gx[:], gy[:], g_weight[:], missing[:] = zero, zero, zero, zero
+            for e in range(n):
+                g_weight[e] = zero
+            for j in range(width):
+                missing[j] = zero
             if not coupled:
-                g_warped[channels] = zero
+                for e in range(n):
+                    g_warped[channels, e] = zero
             for c in range(channels):
                 k, y = c if coupled else 0, target[b, c, i]
                 spread = differentiate(
-                    n, pixel, error[c], share1[c], share2[k], total1[c], total2[k], precision,
-                    excess, slope[c],
+                    n, pixel, c, error, share1, total1, k, share2, total2, precision, excess, slope
                 )  # fmt: skip
                 g_scalars[PRECISION] -= 0.5 * spread
                 for e in range(n):
                     g_weight[e] += excess[e]
                 if coupled:
-                    g_scalars[SHARPNESS] += dot(n, excess, mean[c])
-                    to_mixing(n, excess, d, weight[k], scale, printed, slope[c])
+                    g_scalars[SHARPNESS] += dot(n, excess, c, mean)
+                    to_mixing(n, excess, d, k, weight, scale, printed, c, slope)
                 else:
-                    to_mixing(n, excess, d, weight[k], scale, printed, g_warped[channels])
-                colour_back(at, tint[c], slope[c], warped[c], g_warped[c], g_colour[c])
-                unlearned(
-                    y, outside, bg_value, precision, black1[c], back1[c], black2[k], back2[k],
+                    to_mixing(n, excess, d, k, weight, scale, printed, channels, g_warped)
+                to_background(
+                    y, outside, bg_value, precision, c, black1, back1, k, black2, back2,
                     missing, g_scalars,
                 )  # fmt: skip
-            for p in range(P):
-                accumulate(n, g_warped[p], along_x[p], gx)
-                accumulate(n, g_warped[p], along_y[p], gy)
-                scatter(n, g_flat[p], index, step, fx, fy, g_warped[p])
+            paint(at, tint, slope, g_warped)
+            to_colours(at, slope, warped, g_tint)
+            to_position(n, g_warped, along_x, along_y, gx, gy)
+            scatter(n, g_flat, index, step, fx, fy, g_warped)
             gather_parts(
-                i, at, left, presence[b], g_weight, gx, gy, missing, before, after, g_d, g_affine
-            )
+                i, at, left, here, g_weight, gx, gy, missing, before, after, g_d, g_affine
+            )  # fmt: skip
         value[b] = log_p
         if with_gradients:
             _to_pose(pose[b], height, width, half_height, half_width, g_affine, g_pose[b])
-            g_presence[b] = g_d
-            g_colours[b] = g_colour.T
+            for m in range(M):
+                g_presence[b, m] = g_d[m]
+                for c in range(channels):
+                    g_colours[b, c, m] = g_tint[c, m]
