@@ -29,7 +29,7 @@ from training_runs import (
 EXPERIMENTS = {
     "points": points_experiment,
     "images": images_experiment,
-    "stages": partial(images_experiment, part_steps=20, object_steps=20),
+    "stages": partial(images_experiment, part_share=0.4, object_share=0.4),
 }
 
 

@@ -35,7 +35,7 @@ def small() -> StackedCapsuleAutoencoder:
 
 
 def test_stages_cover_every_step_once() -> None:
-    config = TrainingConfig(steps=10, part_steps=3, object_steps=5)
+    config = TrainingConfig(steps=10, part_share=0.3, object_share=0.5)
     names = [stage_at(config, step).name for step in range(10)]
     assert names == ["parts"] * 3 + ["objects"] * 5 + ["joint"] * 2
     assert [s.start for s in stages(config)] == [0, 3, 8]
@@ -46,9 +46,10 @@ def test_without_stages_all_is_joint() -> None:
     assert [(s.name, s.length) for s in stages(TrainingConfig(steps=7))] == [("joint", 7)]
 
 
-def test_stages_longer_than_the_training_are_refused() -> None:
-    with pytest.raises(ScaeError, match="part_steps"):
-        stages(TrainingConfig(steps=10, part_steps=8, object_steps=5))
+def test_shares_that_do_not_add_up_are_refused() -> None:
+    for shares in ((0.8, 0.5), (-0.1, 0.0), (float("nan"), 0.0)):
+        with pytest.raises(ScaeError, match="part_share"):
+            stages(TrainingConfig(part_share=shares[0], object_share=shares[1]))
 
 
 def test_each_stage_trains_its_own_level() -> None:

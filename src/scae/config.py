@@ -266,10 +266,10 @@ class TrainingConfig:
 
     steps: int = 300_000
     """Weight updates, all stages together. Paper: 300 000."""
-    part_steps: int = 0
-    """First train parts alone for this many steps, on the image likelihood. Paper: 0."""
-    object_steps: int = 0
-    """Then train objects alone on fixed parts (no pixels, cheap); the rest is joint. Paper: 0."""
+    part_share: float = 0.0
+    """Share of the steps, at the start, that train parts alone on the image. Paper: 0."""
+    object_share: float = 0.0
+    """Share of the steps, next, that train objects alone on fixed parts (cheap). Paper: 0."""
     start_from: str | None = None
     """Weights file or run folder to start from instead of fresh weights, to chain trainings."""
     batch: int = 128

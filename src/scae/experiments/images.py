@@ -78,7 +78,7 @@ def for_images(
         loss=LossWeights(),
         data=ImageDataConfig(name=name),
         optimizer=recipe.short(recipe.IMAGES, steps),
-        training=recipe.schedule(steps, batch),
+        training=recipe.image_schedule(steps, batch),
     )
 
 

@@ -16,9 +16,11 @@ pixels together barely outweigh the constants of the likelihood."""
 IMAGES = OptimizerConfig(
     name="adam",  # forgiving about the scale of the two levels' gradients
     lr=4e-4,  # forty times the paper's: stable together with warm-up and Adam
+    template_lr=20.0,  # pixels are single numbers with far to go; see docs/training.md
+    object_lr=2.0,  # objects chase parts that still move
     betas=(0.9, 0.999),
     schedule="cosine",  # the curve still rises at a constant rate: anneal to the last step
-    warmup=500,  # the templates are noise at first and their gradients large
+    warmup=200,  # the templates are noise at first and their gradients large
     final_lr=0.02,
     average=0.999,  # evaluation on averaged weights: less noise between checkpoints
 )
@@ -34,11 +36,22 @@ POINTS = OptimizerConfig(
 )
 
 
-def schedule(steps: int, batch: int = 128) -> TrainingConfig:
-    """A training of `steps` updates with the package's usual logging and checkpoints."""
+PART_SHARE, OBJECT_SHARE = 0.2, 0.4
+"""Parts first, then objects on fixed parts at a fraction of the cost, then both together."""
+
+
+def image_schedule(steps: int, batch: int = 128) -> TrainingConfig:
+    """A training of `steps` updates in the three stages of an image model."""
+    return TrainingConfig(
+        steps=steps, batch=batch, part_share=PART_SHARE, object_share=OBJECT_SHARE
+    )
+
+
+def point_schedule(steps: int, batch: int = 64) -> TrainingConfig:
+    """A training of `steps` updates on points, which have no part level."""
     return TrainingConfig(steps=steps, batch=batch)
 
 
 def short(optimizer: OptimizerConfig, steps: int) -> OptimizerConfig:
-    """The same optimiser for few steps: warm-up and averaging must fit inside them."""
-    return replace(optimizer, warmup=min(optimizer.warmup, max(1, steps // 10)), average=0.99)
+    """The same optimiser for few steps: warm-up and averaging must fit inside each stage."""
+    return replace(optimizer, warmup=min(optimizer.warmup, max(1, steps // 20)), average=0.99)

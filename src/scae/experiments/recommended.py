@@ -17,14 +17,14 @@ from scae.experiments import recipe
 
 def digits() -> ImageExperiment:
     """Scikit-learn's bundled 8x8 digits, upscaled: minutes on two cores, no download."""
-    steps = 1500  # fits into six minutes on two cores
+    steps = 2400  # fits into six minutes on two cores
     return ImageExperiment(
         name="digits",
         source="not in the paper: the embedded set, MNIST's row of tables 3 and 4",
         model=StackedConfig(sigma=recipe.SIGMA),
         data=ImageDataConfig(name="digits", split="train"),
         optimizer=recipe.short(recipe.IMAGES, steps),
-        training=recipe.schedule(steps),
+        training=recipe.image_schedule(steps),
     )
 
 
@@ -37,7 +37,7 @@ def mnist() -> ImageExperiment:
         loss=LossWeights(),  # MNIST's row of table 4
         data=ImageDataConfig(name="mnist"),
         optimizer=recipe.IMAGES,
-        training=recipe.schedule(40_000),
+        training=recipe.image_schedule(20_000),
     )
 
 
@@ -83,7 +83,7 @@ def svhn() -> ImageExperiment:
         ),
         data=ImageDataConfig(name="svhn"),
         optimizer=recipe.IMAGES,
-        training=recipe.schedule(15_000),
+        training=recipe.image_schedule(15_000),
     )
 
 
@@ -102,7 +102,7 @@ def cifar10() -> ImageExperiment:
         ),
         data=ImageDataConfig(name="cifar10"),
         optimizer=recipe.IMAGES,
-        training=recipe.schedule(10_000),
+        training=recipe.image_schedule(10_000),
     )
 
 
@@ -131,7 +131,7 @@ def constellation() -> ConstellationExperiment:
         ),
         data=ConstellationDataConfig(),  # rotations up to 180 degrees, normalised per scene
         optimizer=recipe.POINTS,
-        training=recipe.schedule(20_000, batch=64),
+        training=recipe.point_schedule(20_000),
     )
 
 

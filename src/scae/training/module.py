@@ -200,7 +200,7 @@ def _terms_of(model: CapsuleModel, stage: StageName, compiled: bool) -> Callable
         terms = model.loss_terms
     else:
         raise ScaeError(
-            "training.part_steps and training.object_steps need a model with a part level; "
+            "training.part_share and training.object_share need a model with a part level; "
             "leave them at 0 for constellations."
         )
     return torch.compile(terms) if compiled else terms

@@ -24,17 +24,17 @@ class Stage:
 
 def stages(config: TrainingConfig) -> list[Stage]:
     """The stages of a training in order; empty ones are left out."""
-    joint = config.steps - config.part_steps - config.object_steps
-    if min(config.part_steps, config.object_steps) < 0 or joint < 0:
+    shares = config.part_share, config.object_share
+    if not (min(shares) >= 0 and sum(shares) <= 1):
         raise ScaeError(
-            f"training.part_steps ({config.part_steps}) and training.object_steps "
-            f"({config.object_steps}) must not be negative, nor exceed training.steps "
-            f"({config.steps}) together."
+            f"training.part_share ({shares[0]}) and training.object_share ({shares[1]}) are "
+            "shares of all steps: give numbers from 0 to 1 whose sum is at most 1."
         )
+    first, second = (round(share * config.steps) for share in (shares[0], sum(shares)))
     plan = (
-        Stage("parts", 0, config.part_steps),
-        Stage("objects", config.part_steps, config.object_steps),
-        Stage("joint", config.part_steps + config.object_steps, joint),
+        Stage("parts", 0, first),
+        Stage("objects", first, second - first),
+        Stage("joint", second, config.steps - second),
     )
     return [stage for stage in plan if stage.length]
 
