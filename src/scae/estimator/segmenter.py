@@ -191,7 +191,7 @@ class ConstellationSegmenter(
                 model=model,
                 data=ConstellationDataConfig(name="X"),
                 optimizer=recipe.short(recipe.POINTS, self.steps or steps),
-                training=recipe.schedule(steps, batch),
+                training=recipe.point_schedule(steps, batch),
             )
         model = replace(
             chosen.model,
