@@ -177,6 +177,7 @@ class ImagePage {
   }
 
   showGlow(look, lit) {
+    $("stage").classList.toggle("dim", look !== null);
     if (!look || !this.shares || !lit.size) return this.stage.showGlow(null);
     const size = this.model.width * this.model.height;
     const sum = new Float64Array(size);

@@ -44,7 +44,8 @@ export function showBoth(canvas, parts, objects, width, height, channels) {
 // The pixels a part explains, in its colour; `shares` are bytes, one per pixel.
 export function glow(canvas, shares, width, height, colour) {
   const [red, green, blue] = rgb(colour);
-  paint(canvas, width, height, (i) => [red, green, blue, Math.min(255, 1.4 * shares[i])]);
+  const gain = Math.min(4, 255 / shares.reduce((most, share) => Math.max(most, share), 1));
+  paint(canvas, width, height, (i) => [red, green, blue, gain * shares[i]]);
 }
 
 const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
