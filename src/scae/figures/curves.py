@@ -10,7 +10,7 @@ from scae.errors import ScaeError
 from scae.figures import style
 from scae.figures.style import CaptionedFigure, styled
 
-Columns = Mapping[str, Sequence[float]]
+Columns = Mapping[str, Sequence[float | int]]
 
 # Title, axis, and the columns drawn together with the names they go by.
 PANELS: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -80,7 +80,7 @@ def curves_figure(metrics: Columns) -> CaptionedFigure:
     return figure
 
 
-def _varies(values: Sequence[float]) -> bool:
+def _varies(values: Sequence[float | int]) -> bool:
     """Terms that a model does not have are 0 at every step."""
     finite = np.asarray(values, np.float64)
     finite = finite[np.isfinite(finite)]

@@ -37,11 +37,15 @@ class Embedding:
 
 
 def embed(
-    presences: Float[np.ndarray, "n objects"], limit: int = LIMIT, seed: int = 0, jobs: int = -1
+    presences: Float[np.ndarray, "n objects"],
+    limit: int = LIMIT,
+    seed: int = 0,
+    jobs: int = 1,
 ) -> Embedding:
     """A t-SNE map of presences; of more than `limit` rows, of a random sample.
 
-    It depends on the seed and the data only, not on the number of `jobs` (threads).
+    `jobs` is the number of threads. One embeds 10 000 rows in under a minute; more wait for
+    each other busily, which on a machine with other work takes longer than one alone.
     """
     total = len(presences)
     if total < FEWEST:
@@ -106,7 +110,6 @@ def tsne_figure(
             va="center",
             fontsize=11,
             weight="bold",
-            color=style.class_color(int(label)),
             path_effects=[effects.withStroke(linewidth=3, foreground="white")],
         )
         axes.plot([], [], "o", color=style.class_color(int(label)), label=shown[label])

@@ -177,7 +177,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = []
     for suffix, metadata in (
         ("png", {"Title": title, "Description": caption, "Software": None}),
-        ("svg", {"Title": title, "Description": caption, "Date": None}),
+        ("svg", {"Title": title, "Description": caption, "Date": None, "Creator": None}),
     ):
         data = io.BytesIO()
         with mpl.rc_context(RC):

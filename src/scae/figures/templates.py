@@ -1,5 +1,6 @@
 """Figure 4, the learned templates, and a part's template under the poses it takes in images."""
 
+import matplotlib.patheffects as effects
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -45,21 +46,19 @@ def templates_figure(
     side = 4.6
     panel = side * rows / columns
     figure = style.new_figure(
-        (2 * side + 0.75, panel + style.HEADER + 0.5),
+        (2 * side + 0.5, style.HEADER + 0.2 + panel + 0.1),
         "Learned templates",
         f"{parts} parts of {templates.shape[-1]}×{templates.shape[-1]} pixels; number = part",
         "Learned templates of the part capsules (figure 4 of the paper). Left: the template T of "
         "each part without colour. Right: what the part draws when it is alone and fills the "
         "image, so weighed by its alpha channel against the background.",
     )
-    width, height = figure.get_size_inches()
     panels = (
         (templates, f"template (white = {templates.max():.2f})"),
         (drawn, f"drawn alone, with alpha (white = {drawn.max():.2f})"),
     )
     for i, (images, title) in enumerate(panels):
-        left = (0.25 + i * (side + 0.25)) / width
-        axes = figure.add_axes((left, 0.12 / height, side / width, panel / height))
+        axes = style.place(figure, 0.12 + i * (side + 0.25), 0.2, side, panel)
         _show_mosaic(axes, images, columns)
         axes.set_title(title, fontsize=9)
     return figure
@@ -78,7 +77,8 @@ def _show_mosaic(
     style.blank(axes)
     for m in range(len(images)):
         x, y = (m % columns) * (size + gap), (m // columns) * (size + gap)
-        axes.text(x, y, str(m), fontsize=6, color="#F0E442", va="top", ha="left")
+        outline = [effects.withStroke(linewidth=1.5, foreground="black")]
+        axes.text(x, y, str(m), fontsize=6.5, color="white", va="top", path_effects=outline)
 
 
 def spread_by_angle(

@@ -17,7 +17,7 @@ from scae.figures.curves import Columns
 from scae.report import page, paper
 from scae.report.caveats import run_warnings
 from scae.report.page import Cell
-from scae.report.paper import PaperValue
+from scae.report.paper import Quoted
 
 Result = ImageResult | ConstellationResult | Mapping[str, Any]
 
@@ -136,7 +136,7 @@ def _results(experiment: Experiment, scores: Mapping[str, Any]) -> str:
         note = f"{scores['n_scenes']:,} scenes, {scores['n_points']:,} points; lower is better"
         details = f"<p class='soft'>{page.text(scores.get('convention', ''))}.</p>"
     else:
-        rows = _image_rows(scores)
+        rows = _image_rows(experiment, scores)
         note = (
             f"{scores['dataset']}: {scores['n_train']:,} training images, "
             f"{scores['n_test']:,} held out, {scores['clusters']} clusters; higher is better"
@@ -150,7 +150,7 @@ def _results(experiment: Experiment, scores: Mapping[str, Any]) -> str:
     return head + page.table(columns, rows, note) + details + "</section>"
 
 
-def _image_rows(scores: Mapping[str, Any]) -> list[list[str | Cell]]:
+def _image_rows(experiment: Experiment, scores: Mapping[str, Any]) -> list[list[str | Cell]]:
     dataset = scores["dataset"]
     rows = []
     for metric, field, lookup in (
@@ -159,7 +159,7 @@ def _image_rows(scores: Mapping[str, Any]) -> list[list[str | Cell]]:
     ):
         for level in ("prior", "posterior"):
             for protocol, value in scores[field][level].items():
-                known = lookup(dataset, protocol) if level == "prior" else None
+                known = lookup(experiment, dataset, protocol) if level == "prior" else None
                 rows.append(_row(f"{metric}, {level} presences, {protocol}", value, known))
     for name, baseline in scores.get("baselines", {}).items():
         for protocol, value in baseline.items():
@@ -167,12 +167,12 @@ def _image_rows(scores: Mapping[str, Any]) -> list[list[str | Cell]]:
     return rows
 
 
-def _row(name: str, value: float, known: PaperValue | None) -> list[str | Cell]:
+def _row(name: str, value: float, known: Quoted | None) -> list[str | Cell]:
     percent = 100 * value
     if known is None:
         return [name, Cell(f"{percent:.2f}"), Cell("–"), Cell("–"), ""]
-    difference = f"{percent - known.value:+.2f}".replace("-", "−")
-    return [name, Cell(f"{percent:.2f}"), Cell(known.text), Cell(difference), known.where]
+    difference = f"{percent - known.value.mean:+.2f}".replace("-", "−")
+    return [name, Cell(f"{percent:.2f}"), Cell(known.value.text), Cell(difference), known.where]
 
 
 def _figures(pictures: Sequence[page.Picture]) -> str:
