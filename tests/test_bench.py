@@ -1,7 +1,6 @@
 """Benchmarks: what is timed is what is trained, ratios are what they say, the check can fail."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +8,13 @@ import pytest
 import torch
 
 from scae import bench
-from scae.bench.check import read_committed
+from scae.bench import regression
 from scae.bench.memory import peak_of_training
-from scae.bench.record import save, write_table
-from scae.bench.scale import fitted_exponent
+from scae.bench.recording import save, write_table
+from scae.bench.regression import read_committed
+from scae.bench.scaling import fitted_exponent
 from scae.bench.timing import Spread, interleave
+from scae.bench.training_step import StepBenchmark
 from scae.bench.workload import BareStep, convolutions, generated_source, sgemm
 from scae.cli.output import plain
 from scae.config import ImageExperiment
@@ -33,11 +34,11 @@ FIELDS = {
 
 
 @pytest.fixture(scope="module")
-def tiny() -> bench.StepBenchmark:
+def tiny() -> StepBenchmark:
     return bench.step("mnist", batch=4, rounds=2, memory=False, images=16)
 
 
-def test_step_result_has_the_promised_fields(tiny: bench.StepBenchmark) -> None:
+def test_step_result_has_the_promised_fields(tiny: StepBenchmark) -> None:
     found = json.loads(json.dumps(plain(tiny), allow_nan=False))
     assert found.keys() >= FIELDS
     assert found["step"].keys() == {"median", "q25", "q75", "best", "rounds"}
@@ -73,6 +74,22 @@ def test_the_timed_step_is_the_trained_one(tmp_path: Path) -> None:
         timed.model.named_parameters(), run.model.parameters(), strict=True
     ):
         assert torch.equal(ours, theirs), name
+
+
+def test_a_timed_step_trains_both_levels() -> None:
+    """The recipe's first stage trains parts only: timing that would flatter us."""
+    experiment = preset("digits")
+    training = replace(experiment.training, batch=4, part_share=0.5)
+    experiment = replace(experiment, training=training)
+    timed = BareStep(experiment, generated_source(experiment, 16))
+    before = [p.detach().clone() for p in timed.model.parameters()]
+    timed()
+    moved = [not torch.equal(a, b) for a, b in zip(before, timed.model.parameters(), strict=True)]
+    levels = timed.model.part_parameters(), timed.model.object_parameters()
+    parameters = list(timed.model.parameters())
+    for level in levels:
+        ids = {id(p) for p in level}
+        assert any(m for m, p in zip(moved, parameters, strict=True) if id(p) in ids)
 
 
 def test_the_floor_is_four_convolutions_without_a_gradient_of_the_image() -> None:
@@ -132,16 +149,13 @@ def test_inference_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_check_takes_the_best_of_three(
-    tiny: bench.StepBenchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: StepBenchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "committed.json"
     path.write_text('{"ratio_to_convolutions": {"mnist": 2.0}}')
     measured = iter([3.5, 2.79])
-    # By its full name: the package's attribute `check` is the function.
     monkeypatch.setattr(
-        sys.modules["scae.bench.check"],
-        "step",
-        lambda *a, **k: replace(tiny, ratio_to_convolutions=next(measured)),
+        regression, "step", lambda *a, **k: replace(tiny, ratio_to_convolutions=next(measured))
     )
     comparison = bench.check(path).comparisons[0]
     assert comparison.attempts == 2 and comparison.measured == 2.79 and comparison.passed
@@ -158,7 +172,7 @@ def test_bad_committed_file_is_named(text: str, tmp_path: Path) -> None:
         read_committed(path)
 
 
-def test_table_has_ours_the_floor_and_the_rivals(tiny: bench.StepBenchmark, tmp_path: Path) -> None:
+def test_table_has_ours_the_floor_and_the_rivals(tiny: StepBenchmark, tmp_path: Path) -> None:
     old = replace(tiny, provenance=replace(tiny.provenance, date="2020-01-01"))
     new = replace(tiny, ratio_to_convolutions=1.2345, peak_rss_mb=512.0)
     save(tmp_path, "step", "mnist", old)

@@ -212,7 +212,7 @@ def test_printed_commands_train_nothing(tmp_path: Path) -> None:
     assert not fake.ran and len(done.commands) == 3
     folder = Path(done.commands[0].split()[-1])
     assert "-m scae.reproduce.cell" in done.commands[0]
-    assert json.loads((folder / "cell.json").read_text())["experiment"]["training"]["steps"] == 2
+    assert json.loads((folder / "cell.json").read_text())["experiment"]["training"]["steps"] == 5
 
 
 def test_smoke_warns_and_names_the_stand_in(tmp_path: Path) -> None:

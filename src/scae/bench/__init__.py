@@ -1,21 +1,32 @@
-"""Measured speed, in ratios that travel: a step against its own convolutions and one sgemm."""
+"""Measured speed, in ratios that travel: a step against its own convolutions and one sgemm.
 
-from scae.bench.check import Verdict, check
-from scae.bench.inference import InferenceBenchmark, inference
-from scae.bench.record import Recorded, record, write_table
-from scae.bench.scale import ScaleBenchmark, scale
-from scae.bench.step import StepBenchmark, step
+The names below are loaded when first used: the process that measures memory must hold what
+training holds and nothing else.
+"""
 
-__all__ = [
-    "InferenceBenchmark",
-    "Recorded",
-    "ScaleBenchmark",
-    "StepBenchmark",
-    "Verdict",
-    "check",
-    "inference",
-    "record",
-    "scale",
-    "step",
-    "write_table",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOMES = {
+    "step": "scae.bench.training_step",
+    "scale": "scae.bench.scaling",
+    "inference": "scae.bench.inference_speed",
+    "check": "scae.bench.regression",
+    "record": "scae.bench.recording",
+    "write_table": "scae.bench.recording",
+}
+
+__all__ = ["step", "scale", "inference", "check", "record", "write_table"]
+
+if TYPE_CHECKING:
+    from scae.bench.inference_speed import inference
+    from scae.bench.recording import record, write_table
+    from scae.bench.regression import check
+    from scae.bench.scaling import scale
+    from scae.bench.training_step import step
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'scae.bench' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -58,14 +58,21 @@ def with_batch(experiment: Experiment, batch: int | None) -> Experiment:
     return replace(experiment, training=replace(experiment.training, batch=batch))
 
 
+def whole_steps(experiment: Experiment) -> Experiment:
+    """The experiment without stages that train one level only: a step has all losses."""
+    training = replace(experiment.training, part_share=0.0, object_share=0.0, start_from=None)
+    return replace(experiment, training=training)
+
+
 class BareStep(TrainingModule):
     """Training's own step without Lightning's loop around it: call it to take the next step.
 
     Batch, seeding, forward, all losses, backward, gradient norm, guard, update and weight
-    average are the code that `scae train` runs.
+    average are the code that `scae train` runs when both levels learn, its dearest stage.
     """
 
     def __init__(self, experiment: Experiment, source: Source) -> None:
+        experiment = whole_steps(experiment)
         torch.manual_seed(experiment.training.seed)
         super().__init__(models.build(experiment.model), experiment, source, StopRequest())
         self.model.train()

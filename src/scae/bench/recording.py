@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from scae import files
-from scae.bench.inference import inference
-from scae.bench.scale import scale
-from scae.bench.step import StepBenchmark, step
+from scae.bench.inference_speed import inference
+from scae.bench.scaling import scale
 from scae.bench.table import table
+from scae.bench.training_step import StepBenchmark, step
 from scae.errors import ScaeError
 
 STEPS: tuple[tuple[str, int | None], ...] = (

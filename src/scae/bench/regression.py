@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scae.bench.step import step
+from scae.bench.training_step import step
 from scae.errors import ScaeError
 
 ATTEMPTS = 3
