@@ -55,6 +55,9 @@ def test_labels_predictions_and_presences_agree() -> None:
     presences = fitted.transform(IMAGES)
     assert presences.shape == (20, 4) and (presences >= 0).all() and (presences <= 1).all()
     assert np.allclose(presences, fitted.model_.presences(IMAGES).prior)
+    order = np.random.default_rng(3).permutation(20)
+    assert np.allclose(fitted.transform(IMAGES[order]), presences[order], atol=1e-6)
+    assert np.allclose(fitted.transform(IMAGES[:1]), presences[:1], atol=1e-6)
     distances = ((presences[:, None] - fitted.cluster_centers_) ** 2).sum(-1)
     assert np.array_equal(distances.argmin(1), fitted.labels_)
     assert list(fitted.get_feature_names_out()) == [f"capsuleclusterer{k}" for k in range(4)]
