@@ -22,7 +22,7 @@ main { max-width: 62rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; margin: 0; } h2 { font-size: 1.25rem; margin: 2.5rem 0 .75rem; }
 h3 { font-size: 1rem; margin: 1.25rem 0 .4rem; }
 p { margin: .4rem 0; } .soft { color: var(--soft); }
-a { color: var(--accent); } nav a { margin-right: 1rem; }
+a { color: var(--accent); } nav { margin-bottom: 1.25rem; } nav a { margin-right: 1rem; }
 .facts { display: flex; flex-wrap: wrap; gap: .5rem; margin: 1rem 0; padding: 0; list-style: none; }
 .facts li { background: var(--panel); border: 1px solid var(--line); border-radius: .5rem;
   padding: .3rem .7rem; } .facts b { display: block; font-size: 1.05rem; }
@@ -38,6 +38,7 @@ th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(-
 tr.changed td, tr.changed th { font-weight: 700; }
 code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .88em; }
 figure { margin: 1.5rem 0 2.25rem; }
+.heard { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 figure img { display: block; width: 100%; height: auto; background: #ffffff;
   border: 1px solid var(--line); border-radius: .5rem; }
 figure img.small { width: auto; max-width: 100%; max-height: 40rem; margin: 0 auto; }
@@ -98,7 +99,7 @@ def read_picture(path: Path) -> Picture:
     try:
         with Image.open(path) as image:
             found = {str(k): str(v) for k, v in image.info.items() if isinstance(v, str)}
-            wide = image.width > 1.35 * image.height
+            wide = image.width > 1.15 * image.height
         data = path.read_bytes()
     except OSError as error:
         reason = error.strerror or error
@@ -112,7 +113,7 @@ def figure(picture: Picture) -> str:
     source = base64.b64encode(picture.data).decode()
     kind = "" if picture.wide else ' class="small"'
     return (
-        f'<figure id="{text(picture.name)}">\n<h3>{text(picture.title)}</h3>\n'
+        f'<figure id="{text(picture.name)}">\n<h3 class="heard">{text(picture.title)}</h3>\n'
         f'<img{kind} alt="{text(f"{picture.title}. {picture.caption}".strip())}" '
         f'src="data:image/png;base64,{source}">\n'
         f"<figcaption>{text(picture.caption)}</figcaption>\n</figure>"
