@@ -123,7 +123,8 @@ def test_report_is_one_whole_file(tmp_path: Path, figure_paths: list[Path]) -> N
     assert links and {link[1:] for link in links} <= targets
     for expected in ("torch", "2.8", "model.template_size", "12 min", "tables 1 and 2"):
         assert expected in page.text
-    for warning in ("stopped at step 50 of 40,000", "2 steps were skipped", "uncommitted"):
+    stopped = f"stopped at step 50 of {experiment.training.steps:,}"
+    for warning in (stopped, "2 steps were skipped", "uncommitted"):
         assert warning in page.text
 
 
