@@ -109,6 +109,20 @@ def test_gradcheck_in_float64(form: str, coupled: bool):
     )
 
 
+@pytest.mark.parametrize("bad", [0.0, float("nan"), float("inf")])
+def test_a_pose_without_inverse_gives_nan(bad: float):
+    """Like the plain path: training's guard has to see it."""
+    case = random_case("released", False, 1, dtype=torch.float32)
+    with torch.no_grad():
+        case["pose"][1, 2] = bad
+        each = rendering.image_log_likelihood(**case)
+    assert each.isnan().tolist() == [False, True, False]
+    value = mean_image_log_likelihood(**case)
+    assert value.isnan()
+    value.backward()
+    assert case["pose"].grad[1, 2].isnan().any()
+
+
 def test_second_derivatives_are_those_of_the_plain_path():
     exact = random_case("released", False, 1)
     results = []

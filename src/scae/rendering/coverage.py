@@ -19,19 +19,6 @@ LANES = 8
 
 @compiled
 @no_type_check
-def interval(at, per_step, size, first, last):
-    """Columns of [first, last) with -1 < at + column / per_step < size."""
-    a, b = (-1.0 - at) * per_step, (size - at) * per_step
-    low, high = min(a, b), max(a, b)
-    if low >= last or high <= first:
-        return first, first
-    # Both are positive, so truncation rounds down; a pixel too many meets the zero border.
-    start = int(low) + 1 if low >= first else first
-    return start, max(start, int(high) + 1 if high < last else last)
-
-
-@compiled
-@no_type_check
 def lay_out(i, affine, d, printed, size, area, outside, left, at, index, pixel, fx, fy, weight):
     """Flat list of row i's covered (part, pixel) pairs; returns its length.
 
@@ -40,8 +27,9 @@ def lay_out(i, affine, d, printed, size, area, outside, left, at, index, pixel, 
     """
     real = fx.dtype.type
     height, width = size
+    zero, columns = real(0), np.float64(outside.size)
     for j in range(outside.size):
-        outside[j] = real(0)
+        outside[j] = zero
     n = 0
     for m in range(d.size):
         at[m], left[m] = n, 0
@@ -49,15 +37,18 @@ def lay_out(i, affine, d, printed, size, area, outside, left, at, index, pixel, 
         if present < ABSENT:
             continue
         u, v = affine[m, 0, 1] * i + affine[m, 0, 2], affine[m, 1, 1] * i + affine[m, 1, 2]
-        first, last = np.int64(0), outside.size
-        first, last = interval(u, affine[m, 0, 3], width, first, last)
-        first, last = interval(v, affine[m, 1, 3], height, first, last)
+        # Covered are the columns with -1 < u + column * du < width, and the same for v.
+        u0, u1 = (-1.0 - u) * affine[m, 0, 3], (width - u) * affine[m, 0, 3]
+        v0, v1 = (-1.0 - v) * affine[m, 1, 3], (height - v) * affine[m, 1, 3]
+        low = min(max(max(min(u0, u1), min(v0, v1)), -1.0), columns)
+        high = min(max(min(max(u0, u1), max(v0, v1)), -1.0), columns)
+        # Truncation rounds down, being of positive numbers. No branches: they would be guesses.
+        first = min(np.int64(low + 1.0), outside.size)
+        last = max(min(np.int64(high + 1.0), outside.size), first)
         left[m] = first
         if not printed:
-            for j in range(first):
-                outside[j] += present
-            for j in range(last, outside.size):
-                outside[j] += present
+            for j in range(outside.size):
+                outside[j] += present if j < first or j >= last else zero
         # From the interval's start, where coordinates are small, float32 is exact enough.
         u, v = real(u + affine[m, 0, 0] * first + PAD), real(v + affine[m, 1, 0] * first + PAD)
         du, dv = real(affine[m, 0, 0]), real(affine[m, 1, 0])
@@ -122,8 +113,10 @@ def paint(at, tint, source, result):
     for c in range(tint.shape[0]):
         for m in range(tint.shape[1]):
             colour = tint[c, m]
-            for e in range(np.uint32(at[m]), np.uint32(at[m + 1])):
-                result[c, e] = colour * source[c, e]
+            for begin in range(at[m], at[m + 1], LANES):
+                e = np.uint32(begin)
+                for lane in range(LANES):
+                    result[c, e + lane] = colour * source[c, e + lane]
 
 
 @compiled

@@ -47,9 +47,9 @@ from scae.rendering.responsibilities import (
 def _to_template(pose, height, width, half_height, half_width, affine):
     """(u, v) = affine[:, 0] * column + affine[:, 1] * row + affine[:, 2], in template pixels.
 
-    affine[:, 3] is 1 / affine[:, 0].
+    affine[:, 3] is 1 / affine[:, 0]. Returns 0, or NaN if any pose has no inverse.
     """
-    half = (half_width, half_height)
+    half, lost = (half_width, half_height), 0.0
     for m in range(pose.shape[0]):
         a, b, tx = np.float64(pose[m, 0, 0]), np.float64(pose[m, 0, 1]), np.float64(pose[m, 0, 2])
         c, d, ty = np.float64(pose[m, 1, 0]), np.float64(pose[m, 1, 1]), np.float64(pose[m, 1, 2])
@@ -62,6 +62,17 @@ def _to_template(pose, height, width, half_height, half_width, affine):
             affine[m, k, 2] = half[k] * (1.0 - p - q - p * tx - q * ty)
             step = affine[m, k, 0]
             affine[m, k, 3] = 1.0 / step if abs(step) > 1e-30 else 1e30
+        total = 0.0
+        for k in range(2):
+            total += affine[m, k, 0] + affine[m, k, 1] + affine[m, k, 2]
+        # A singular pose or NaN covers nothing, so that no address is computed from it. Compared,
+        # as isfinite is a difference that reordering turns into zero.
+        if not abs(total) < 1e100:
+            lost = math.nan
+            for k in range(2):
+                affine[m, k, 0], affine[m, k, 1], affine[m, k, 2] = 0.0, 0.0, -9.0
+                affine[m, k, 3] = 1e30
+    return lost
 
 
 @compiled
@@ -142,7 +153,9 @@ def render_images(
     mixing, first_row = (mean, 0) if coupled else (warped, channels)
 
     for b in range(first_image, last_image):
-        _to_template(pose[b], height, width, half_height, half_width, affine)
+        log_p = constant + _to_template(
+            pose[b], height, width, half_height, half_width, affine
+        )  # fmt: skip
         here, tint = presence[b], colours[b]
         for m in range(M):
             g_d[m] = 0.0
@@ -150,7 +163,6 @@ def render_images(
                 g_tint[c, m] = 0.0
             for k in range(3):
                 g_affine[m, 0, k] = g_affine[m, 1, k] = 0.0
-        log_p = constant
         for i in range(height):
             n = lay_out(
                 i, affine, here, printed, (rows - 2 * PAD, pitch - 2 * PAD), rows * pitch,
