@@ -6,7 +6,7 @@ PROVENANCE = (
     "Measured 16 Nov 2026 on an idle 2-core Xeon at 2.8 GHz (AVX-512, no AMX): forward, loss, "
     "backward and update at batch 128 with 2 threads; medians of two interleaved rounds, both "
     "given. On that machine the four convolutions alone took 0.068 s at 28×28 and 0.180 s at "
-    "40×40, and one 1024³ sgemm 10.5 ms (205 GFLOP/s); ratios below use these."
+    "40×40, and one 1024³ sgemm 10.5 ms (205 GFLOP/s); their ratios use these."
 )
 CONVOLUTIONS = {28: 0.068, 40: 0.180}
 SGEMM = 2 * 1024**3 / 205e9

@@ -29,7 +29,8 @@ def table(benchmarks: Sequence[dict[str, Any]]) -> str:
     steps = [found for (kind, _), found in newest.items() if kind == "step"]
     lines += [_ours(found) for found in steps]
     lines += [_rival(rival) for rival in RIVALS]
-    lines += ["", "Ours:", "", *_provenance(steps), "", f"The others: {PROVENANCE}"]
+    ours = _provenance(steps) or ["- nothing recorded yet: run `scae bench record`"]
+    lines += ["", "Ours:", "", *ours, "", f"The others: {PROVENANCE}"]
     growth = [found for (kind, _), found in newest.items() if kind == "scale"]
     if growth:
         lines += ["", "## Growth", "", *_growth(growth), "", *_provenance(growth)]
