@@ -49,24 +49,24 @@ def _run(block: Callable[[int], None], count: int) -> None:
         future.result()
 
 
-def _padded(templates: Tensor, alpha: Tensor | None) -> np.ndarray:
+def _padded(templates: np.ndarray, alpha: np.ndarray | None) -> np.ndarray:
     """(planes, parts, padded height, padded width): channels and, if learned, alpha."""
     parts, channels, height, width = templates.shape
-    planes = channels + (alpha is not None)
-    result = templates.new_zeros(planes, parts, height + 2 * PAD, width + 2 * PAD)
+    shape = (channels + (alpha is not None), parts, height + 2 * PAD, width + 2 * PAD)
+    result = np.zeros(shape, templates.dtype)
     inside = result[:, :, PAD : PAD + height, PAD : PAD + width]
-    inside[:channels] = templates.transpose(0, 1)
+    inside[:channels] = templates.swapaxes(0, 1)
     if alpha is not None:
         inside[channels] = alpha
-    return result.numpy()
+    return result
 
 
 def _mild(
-    target: Tensor,
-    templates: Tensor,
-    colours: Tensor,
-    alpha: Tensor | None,
-    scalars: Tensor,
+    target: np.ndarray,
+    templates: np.ndarray,
+    colours: np.ndarray,
+    alpha: np.ndarray | None,
+    scalars: np.ndarray,
     printed: bool,
 ) -> tuple[bool, float]:
     """Whether exponentials are safe with one shift for the whole batch, and that shift.
@@ -75,15 +75,14 @@ def _mild(
     exp(-60), together with weights down to 1e-16, float32 would come near its smallest number.
     """
     bg_value, bg_logit, precision, sharpness = scalars.tolist()
-    darkest, brightest = (x.item() for x in target.detach().aminmax())
-    low, high = (x.item() for x in templates.detach().aminmax())
-    weakest, strongest = (x.item() for x in colours.detach().aminmax())
-    products = (0.0, bg_value, low * weakest, low * strongest, high * weakest, high * strongest)
-    reach = max(brightest - min(products), max(products) - darkest)
+    low, high, weak, strong = (
+        float(x) for x in (templates.min(), templates.max(), colours.min(), colours.max())
+    )
+    products = (0.0, bg_value, low * weak, low * strong, high * weak, high * strong)
+    reach = max(float(target.max()) - min(products), max(products) - float(target.min()))
     shift = max(bg_logit, 0.0)
     if not printed:
-        top = max(products) * sharpness if alpha is None else alpha.detach().max().item()
-        shift = max(shift, top)
+        shift = max(shift, max(products) * sharpness if alpha is None else float(alpha.max()))
     return shift - bg_logit + 0.5 * precision * reach**2 < LARGEST_SPREAD, shift
 
 
@@ -103,45 +102,43 @@ def sweep_batch(
     The gradients are those of the arguments from ``pose`` to ``scalars``; ``scalars`` are the
     background's value and logit, 1 / sigma^2 and 1 / temperature.
     """
-    dtype, batch = target.dtype, len(target)
-    planes = _padded(templates.detach(), None if alpha is None else alpha.detach())
-    arrays = [x.detach().contiguous().numpy() for x in (target, pose, presence)]
-    tint = colours.detach().transpose(1, 2).contiguous()  # (batch, channels, parts)
-    arrays += [planes, tint.numpy(), scalars.detach().numpy()]
-    mild, shift = _mild(target, templates, colours, alpha, scalars, printed)
+    # numpy throughout: a parallel torch operation would leave its threads spinning for
+    # milliseconds on the cores that the sweep is about to use.
+    y, theta, d, T, c, s = (
+        np.ascontiguousarray(x.detach().numpy())
+        for x in (target, pose, presence, templates, colours, scalars)
+    )
+    a = None if alpha is None else alpha.detach().numpy()
+    planes, tint = _padded(T, a), np.ascontiguousarray(c.swapaxes(1, 2))
+    mild, shift = _mild(y, T, c, a, s, printed)
+    batch = len(y)
     size = max(LEAST_IMAGES, -(-batch // BLOCKS))
     starts = range(0, batch, size)
-    value = torch.empty(batch, dtype=torch.float64)
-    g_pose, g_presence, g_tint = (torch.empty(x.shape, dtype=dtype) for x in (pose, presence, tint))
-    g_planes = torch.zeros((len(starts), *planes.shape), dtype=dtype)
-    g_scalars = torch.zeros(len(starts), len(scalars), dtype=torch.float64)
-    per_image = [x.numpy() for x in (value, g_pose, g_presence, g_tint)]
-    per_block = [x.numpy() for x in (g_planes, g_scalars)]
+    value = np.empty(batch)
+    g_pose, g_presence, g_tint = (np.empty_like(x) for x in (theta, d, tint))
+    g_planes = np.zeros((len(starts), *planes.shape), planes.dtype)
+    g_scalars = np.zeros((len(starts), len(s)))
 
     def block(n: int) -> None:
         sweep.render_images(
-            starts[n],
-            min(starts[n] + size, batch),
-            *arrays,
-            printed,
-            alpha is None,
-            mild,
-            planes.dtype.type(shift),
-            with_gradients,
-            *per_image,
-            *(total[n] for total in per_block),
-        )
+            starts[n], min(starts[n] + size, batch), y, theta, d, planes, tint, s, printed,
+            a is None, mild, planes.dtype.type(shift), with_gradients, value, g_pose, g_presence,
+            g_tint, g_planes[n], g_scalars[n],
+        )  # fmt: skip
 
     _run(block, len(starts))
     if not with_gradients:
-        return value, ()
+        return torch.from_numpy(value), ()
     inside = g_planes.sum(0)[:, :, PAD:-PAD, PAD:-PAD]  # (planes, parts, height, width)
-    channels = templates.shape[1]
-    g_templates = inside[:channels].transpose(0, 1)
-    g_alpha = None if alpha is None else inside[channels]
-    return value, (
-        g_pose, g_presence, g_templates, g_tint.transpose(1, 2), g_alpha, g_scalars.sum(0).to(dtype)
+    channels = T.shape[1]
+    g_alpha = None if a is None else torch.from_numpy(inside[channels])
+    rest = (
+        g_pose, g_presence, inside[:channels].swapaxes(0, 1), g_tint.swapaxes(1, 2),
+        g_scalars.sum(0).astype(s.dtype),
     )  # fmt: skip
+    to_pose, to_presence, to_templates, to_colours, to_scalars = map(torch.from_numpy, rest)
+    gradients = (to_pose, to_presence, to_templates, to_colours, g_alpha, to_scalars)
+    return torch.from_numpy(value), gradients
 
 
 def _plain(
