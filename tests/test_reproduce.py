@@ -12,14 +12,15 @@ import pytest
 from scipy.stats import ttest_ind_from_stats
 
 from fake_cells import FakeCells
+from scae import paper_values
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
 from scae.experiments.ablations import ABLATIONS
-from scae.reproduce import paper_values, reproduce, runner
+from scae.paper_values import PaperValue
+from scae.reproduce import reproduce, runner
 from scae.reproduce.budgets import Length, experiment
 from scae.reproduce.code_version import hash_sources
 from scae.reproduce.data_at_hand import DataFinder
-from scae.reproduce.paper_values import PaperValue
 from scae.reproduce.plan import cells_of
 from scae.reproduce.tables import Entry, make_table
 from scae.reproduce.text_formats import escape_latex

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scae.config import ConstellationExperiment, Experiment
-from scae.reproduce.paper_values import (
+from scae.paper_values import (
     CONSTELLATIONS,
     TABLE1_LIN_MATCH,
     TABLE1_LIN_PRED,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scae import paper_values as paper
 from scae.evaluation.significance import Comparison, Sample, welch_test
 from scae.experiments.ablations import ABLATIONS
-from scae.reproduce import paper_values as paper
+from scae.paper_values import PaperValue
 from scae.reproduce.budgets import Target
-from scae.reproduce.paper_values import PaperValue
 from scae.reproduce.plan import TABLE1_DATASETS, TABLE2_ROWS, group
 from scae.reproduce.runner import Outcome
 
