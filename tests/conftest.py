@@ -1,30 +1,13 @@
 """Shape and type checks of every annotated function, and where the real data sets are."""
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from jaxtyping import install_import_hook
 
-# numba compiles the plain function: a type-checking wrapper inside it cannot be compiled.
-NOT_CHECKED = {"scae.rendering.passes"}
-
-
-def _checked_modules() -> list[str]:
-    """Every module by its full name; a package's name would stand for all that is in it."""
-    spec = find_spec("scae")
-    assert spec is not None and spec.origin is not None, "install the package first"
-    folder = Path(spec.origin).parent
-    found = [path.relative_to(folder.parent) for path in folder.rglob("*.py")]
-    packages = {".".join(path.parent.parts) for path in found if path.stem == "__init__"}
-    modules = {".".join(path.with_suffix("").parts) for path in found if path.stem != "__init__"}
-    whole = {p for p in packages if not any(name.startswith(f"{p}.") for name in NOT_CHECKED)}
-    return sorted((modules | whole) - NOT_CHECKED)
-
-
 # Has to run before the first import of any scae module: beartype is a test-time cost only.
-install_import_hook(_checked_modules(), "beartype.beartype")
+install_import_hook("scae", "beartype.beartype")
 
 
 def pytest_configure(config: pytest.Config) -> None:
