@@ -176,7 +176,7 @@ def test_folded_pooling_equals_its_definition(seed: int, form: str, one_head: bo
     h = normal(seed, 3, 7, 6).requires_grad_()
     presence = uniform(seed, 3, 7).round(decimals=1) if form == "log" else torch.ones(3, 7).double()
     results = []
-    for forward in (pool.plain, pool.folded):
+    for forward in (pool.plain, lambda *inputs: pool.folded(*inputs).full()):
         y = forward(h, presence)
         gradients = torch.autograd.grad(y.sin().sum(), [h, *pool.parameters()], allow_unused=True)
         kept = [torch.zeros(()) if g is None else g for g in gradients]
@@ -184,6 +184,26 @@ def test_folded_pooling_equals_its_definition(seed: int, form: str, one_head: bo
         results.append((y, [g for g in kept if g.abs().max() > 1e-9]))
     torch.testing.assert_close(results[0][0], results[1][0])
     assert len(results[0][1]) == len(results[1][1])
+    for plain, folded in zip(results[0][1], results[1][1], strict=True):
+        torch.testing.assert_close(plain, folded)
+
+
+@few
+@given(seeds)
+def test_votes_of_a_folded_encoding_are_the_same(seed: int) -> None:
+    torch.manual_seed(seed % 1000)
+    config = SetTransformerConfig(layers=1, heads=1, width=4, output=16)
+    encoder = SetTransformer(3, 4, config).double()
+    decoder = small_stacked(noise=NoiseConfig(amplitude=0.0)).double().object_decoder
+    x, presence = normal(seed, 2, 7, 3), uniform(seed, 2, 7)
+    weights = [*encoder.parameters(), *decoder.parameters()]
+    results = []
+    for encoding in (encoder(x, presence), encoder.factors(x, presence)):
+        votes = decoder(encoding)
+        total = votes.pose.sin().sum() + votes.presence.sum() + votes.scale.sum()
+        gradients = torch.autograd.grad(total, weights, allow_unused=True)
+        results.append((votes.pose, [g for g in gradients if g is not None]))
+    torch.testing.assert_close(results[0][0], results[1][0])
     for plain, folded in zip(results[0][1], results[1][1], strict=True):
         torch.testing.assert_close(plain, folded)
 

@@ -29,12 +29,20 @@ class CapsuleMLP(nn.Module):
         )
 
     def forward(
-        self, x: Float[Tensor, "capsules batch inputs"]
+        self,
+        x: Float[Tensor, "capsules batch inputs"],
+        basis: Float[Tensor, "inputs wide"] | None = None,
+        constant: Float[Tensor, " wide"] | None = None,
     ) -> Float[Tensor, "capsules batch outputs"]:
-        last = len(self.weights) - 1
-        for layer, weight in enumerate(self.weights):
-            if layer < len(self.biases):
-                x = torch.baddbmm(self.biases[layer], x, weight)
+        """Outputs for x, or for x @ basis + constant, which is then folded into the weights."""
+        weights, biases = list(self.weights), list(self.biases)
+        if basis is not None and constant is not None:
+            biases[0] = biases[0] + constant[None, None] @ weights[0]  # (K, 1, hidden)
+            weights[0] = basis @ weights[0]  # (K, inputs, hidden)
+        last = len(weights) - 1
+        for layer, weight in enumerate(weights):
+            if layer < len(biases):
+                x = torch.baddbmm(biases[layer], x, weight)
             else:
                 x = torch.bmm(x, weight)
             if layer < last:

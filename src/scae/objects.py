@@ -13,6 +13,7 @@ from scae.config import NoiseConfig, PoseKind
 from scae.geometry import compose, pose_from_parameters
 from scae.initialisation import glorot_uniform_, linear
 from scae.presence import add_noise
+from scae.set_transformer import LinearEncoding
 
 POSE = 6
 MIN_SCALE = 0.01
@@ -123,8 +124,14 @@ class ObjectDecoder(nn.Module):
         # Biases of OV, object presence, part presences and scales, in the order of `split`.
         self.bias = nn.Parameter(torch.zeros(objects, 1, sum(self.split[1:])))
 
-    def forward(self, encoding: Float[Tensor, "batch objects inputs"]) -> PoseVotes:
-        features = self.encode(encoding.transpose(0, 1))  # (K, B, params)
+    def forward(
+        self, encoding: Float[Tensor, "batch objects inputs"] | LinearEncoding
+    ) -> PoseVotes:
+        if isinstance(encoding, LinearEncoding):
+            summary = encoding.summary.transpose(0, 1)  # (K, B, rank)
+            features = self.encode(summary, encoding.basis, encoding.constant)
+        else:
+            features = self.encode(encoding.transpose(0, 1))  # (K, B, params)
         decoded = self.decode(F.pad(features, (0, 1), value=1.0))  # (K, B, sum(split))
         dynamic, rest = decoded.split([self.split[0], sum(self.split[1:])], -1)
         ov, object_logit, part_logit, scale = (rest + self.bias).split(self.split[1:], -1)
@@ -133,7 +140,7 @@ class ObjectDecoder(nn.Module):
         dynamic = dynamic.unflatten(-1, (POSE, self.parts))  # (K, B, 6, M)
         if not self.deformations:
             dynamic = torch.zeros_like(dynamic)
-        batch = encoding.shape[0]
+        batch = features.shape[1]
         relation = pose_from_parameters((dynamic + self.static[:, None]).mT, self.pose_kind)
         object_pose = pose_from_parameters(ov, self.pose_kind)  # (K, B, 2, 3)
         votes = compose(object_pose[:, :, None], relation)  # (K, B, M, 2, 3)

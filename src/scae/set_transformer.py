@@ -5,6 +5,7 @@ of vectors with presences into `outputs` vectors, whatever the order of the set.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -142,6 +143,18 @@ class InducedSelfAttentionBlock(SelfAttentionBlock):
         return self.attention(x, self.attention(points, x))
 
 
+@dataclass(frozen=True)
+class LinearEncoding:
+    """Encodings that are linear in a short summary, so that what follows can fold them in."""
+
+    summary: Float[Tensor, "batch outputs rank"]
+    basis: Float[Tensor, "rank output"]
+    constant: Float[Tensor, " output"]
+
+    def full(self) -> Float[Tensor, "batch outputs output"]:
+        return F.linear(self.summary, self.basis.T, self.constant)
+
+
 class AttentionPooling(nn.Module):
     """Pooling by learned queries: a set becomes `outputs` vectors, one per query.
 
@@ -160,7 +173,7 @@ class AttentionPooling(nn.Module):
     def forward(
         self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch outputs output"]:
-        return self.folded(h, presence) if self.fold else self.plain(h, presence)
+        return self.folded(h, presence).full() if self.fold else self.plain(h, presence)
 
     def plain(
         self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
@@ -171,7 +184,7 @@ class AttentionPooling(nn.Module):
 
     def folded(
         self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
-    ) -> Float[Tensor, "batch outputs output"]:
+    ) -> LinearEncoding:
         """The same with the projections multiplied out first."""
         attention, heads, width = self.attention, self.attention.heads, h.shape[-1]
         query = attention.query(self.queries).unflatten(-1, (heads, -1)).transpose(0, 1)
@@ -189,7 +202,7 @@ class AttentionPooling(nn.Module):
         combined = (out @ value.unflatten(0, (heads, -1))).transpose(0, 1)  # (out, heads, width)
         constant = F.linear(constant, attention.output.weight, attention.output.bias)  # (out)
         pooled = pooled.transpose(1, 2).flatten(-2)  # (B, K, heads*width)
-        return F.linear(pooled, combined.reshape(-1, heads * width), constant)
+        return LinearEncoding(pooled, combined.reshape(-1, heads * width).T, constant)
 
 
 class SetTransformer(nn.Module):
@@ -211,7 +224,20 @@ class SetTransformer(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch outputs output"]:
+        return self.pool(self.transform(x, presence), presence)
+
+    def factors(
+        self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None = None
+    ) -> Float[Tensor, "batch outputs output"] | LinearEncoding:
+        """The same encodings, unmultiplied where that is cheaper for what follows."""
+        h = self.transform(x, presence)
+        return self.pool.folded(h, presence) if self.pool.fold else self.pool(h, presence)
+
+    def transform(
+        self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None
+    ) -> Float[Tensor, "batch n width"]:
+        """The set before it is pooled."""
         h = self.embed(x)  # (B, n, width)
         for block in self.blocks:
             h = block(h, presence)
-        return self.pool(h, presence)
+        return h

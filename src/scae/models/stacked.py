@@ -107,8 +107,9 @@ class StackedCapsuleAutoencoder(nn.Module):
         """Objects of the given parts, and how their votes explain the parts (eq. 11)."""
         config = self.config
         presence = parts.presence.detach() if config.stop_gradient_inputs else parts.presence
-        encoding = self.object_encoder(self.object_input(parts, colors), presence)
-        votes = self.object_decoder(encoding)
+        encoder = self.object_encoder
+        encode = encoder.factors if isinstance(encoder, SetTransformer) else encoder
+        votes = self.object_decoder(encode(self.object_input(parts, colors), presence))
         target = parts.pose.detach() if config.stop_gradient_targets else parts.pose
         mixture = explain_parts(
             target.flatten(-2),
