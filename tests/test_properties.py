@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -18,6 +19,8 @@ from scae.config import (
     SetTransformerConfig,
     StackedConfig,
 )
+from scae.distributed import _SumOverProcesses
+from scae.errors import ScaeError
 from scae.geometry import (
     compose,
     invert,
@@ -424,6 +427,23 @@ def test_stop_gradients_cut_objects_from_poses() -> None:
         pose, features = gradient[..., :6].abs().max(), gradient[..., 6:9].abs().max()
         assert (float(pose) == 0) is stop
         assert float(features) > 0  # special features always learn from the objects (section 2.3)
+
+
+def test_sum_over_processes_has_the_gradient_of_a_sum(tmp_path) -> None:
+    """In a group of one; two processes are in test_training_distributed."""
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    try:
+        x = normal(0, 3, 2).requires_grad_()
+        assert torch.autograd.gradcheck(_SumOverProcesses.apply, (x,))
+    finally:
+        dist.destroy_process_group()
+
+
+def test_images_of_another_size_are_refused() -> None:
+    with pytest.raises(ScaeError, match=r"\(1, 28, 28\).*\(1, 20, 18\)"):
+        small_stacked().explain(torch.zeros(2, 1, 28, 28))
+    with pytest.raises(ScaeError, match="at least 23x23"):
+        build(StackedConfig(image_size=(14, 14)))
 
 
 def test_build_follows_the_configuration() -> None:

@@ -155,6 +155,12 @@ class PartEncoder(nn.Module):
             )
 
     def forward(self, image: Float[Tensor, "batch channels height width"]) -> PartCapsules:
+        expected = (self.config.channels, *self.config.image_size)
+        if tuple(image.shape[1:]) != expected:
+            raise ScaeError(
+                f"Images of {tuple(image.shape[1:])} (channels, height, width) were given to a "
+                f"model for {expected}; resize or pad them, or train a model for their size."
+            )
         x = self.cnn(image.contiguous(memory_format=torch.channels_last))  # (B, 128, h, w)
         x = x.permute(0, 2, 3, 1).flatten(1, 2)  # (B, h*w, 128), a view in channels_last
         parameters, features, logit = self.pool(x).split(
