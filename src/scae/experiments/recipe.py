@@ -36,15 +36,13 @@ POINTS = OptimizerConfig(
 )
 
 
-PART_SHARE, OBJECT_SHARE = 0.2, 0.4
-"""Parts first, then objects on fixed parts at a fraction of the cost, then both together."""
-
-
 def image_schedule(steps: int, batch: int = 128) -> TrainingConfig:
-    """A training of `steps` updates in the three stages of an image model."""
-    return TrainingConfig(
-        steps=steps, batch=batch, part_share=PART_SHARE, object_share=OBJECT_SHARE
-    )
+    """A training of `steps` updates of both levels together.
+
+    Parts first and objects on fixed parts is cheaper per step, but special features then learn
+    nothing from the objects and presences cluster worse; see docs/training.md.
+    """
+    return TrainingConfig(steps=steps, batch=batch)
 
 
 def point_schedule(steps: int, batch: int = 64) -> TrainingConfig:
@@ -53,5 +51,5 @@ def point_schedule(steps: int, batch: int = 64) -> TrainingConfig:
 
 
 def short(optimizer: OptimizerConfig, steps: int) -> OptimizerConfig:
-    """The same optimiser for few steps: warm-up and averaging must fit inside each stage."""
+    """The same optimiser for few steps: warm-up and averaging must fit inside them."""
     return replace(optimizer, warmup=min(optimizer.warmup, max(1, steps // 20)), average=0.99)
