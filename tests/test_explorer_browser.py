@@ -248,7 +248,12 @@ def test_a_phone_in_the_dark(visit, image_server):
     page.tap("#objects .object >> nth=0 >> button")
     page.wait_for_selector(".handle.turn", state="visible")
     # Scrolling is smooth, so it takes a while until the stage comes into view.
-    page.wait_for_function("document.querySelector('#stage').getBoundingClientRect().top > -400")
+    for _ in range(100):
+        top = page.locator("#stage").bounding_box()["y"]
+        if top > -400:
+            break
+        page.wait_for_timeout(100)
+    assert top > -400, "the stage comes into view"
 
 
 def test_click_points(visit, point_server):
