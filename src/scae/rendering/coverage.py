@@ -9,8 +9,8 @@ from typing import no_type_check
 
 import numpy as np
 
+from scae.mixtures import ZERO as ABSENT
 from scae.rendering.jit import compiled
-from scae.rendering.plain import ABSENT
 
 PAD = 2
 """Zero border of a template: one pixel that bilinear sampling reads, one against rounding."""

@@ -14,30 +14,14 @@ from torch import Tensor
 
 from scae.config import Form
 from scae.errors import ScaeError
+from scae.geometry import invert
+from scae.mixtures import safe_log
 
-ABSENT = 1e-16
-"""Mixture weights below this are zero: they take no part in a pixel and get no gradient."""
-ABSENT_LOG = -1e8
 FLOOR = 1e-6
 """Weight of the black component that defines uncovered pixels in the printed form."""
 
 Background = tuple[Float[Tensor, ""], Float[Tensor, ""] | None]
 """Value and mixing logit of the released background; logit None: value / temperature."""
-
-
-def safe_log(weight: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """log(weight), or -1e8 with zero gradient where the weight is (nearly) zero."""
-    absent = weight < ABSENT
-    return torch.where(absent, 1.0, weight).log().masked_fill(absent, ABSENT_LOG)
-
-
-def invert(pose: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch 2 3"]:
-    """The affine map image -> template of the pose template -> image."""
-    (a, b, tx), (c, d, ty) = (row.unbind(-1) for row in pose.unbind(-2))
-    det = a * d - b * c
-    ia, ib, ic, id_ = d / det, -b / det, -c / det, a / det
-    rows = (ia, ib, -(ia * tx + ib * ty), ic, id_, -(ic * tx + id_ * ty))
-    return torch.stack(rows, -1).unflatten(-1, (2, 3))
 
 
 def warp(
