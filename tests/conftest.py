@@ -1,13 +1,21 @@
-"""Shape and type checks of every annotated function, and where the real data sets are."""
+"""Shape and type checks of every annotated function, where the real data sets are, and the
+record of what reliability tests measured.
+"""
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jaxtyping import install_import_hook
 
 # Has to run before the first import of any scae module: beartype is a test-time cost only.
 install_import_hook("scae", "beartype.beartype")
+
+SETTINGS = ("OMP_NUM_THREADS", "SCAE_SOAK_MINUTES", "SCAE_SOAK_RATE", "SCAE_FUZZ")
+"""Environment variables that belong to the command of a measurement."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,3 +40,30 @@ def data_dir() -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+@pytest.fixture
+def reliability(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., None]:
+    """Print figures, and write them as `NAME.json` into the folder SCAE_RELIABILITY_OUT."""
+
+    def record(name: str, **figures: Any) -> None:
+        with capsys.disabled():
+            print(f"\n{name}: {json.dumps(figures)}")
+        folder = os.environ.get("SCAE_RELIABILITY_OUT")
+        if not folder:
+            return
+        from dataclasses import asdict
+
+        from scae import files
+        from scae.bench.provenance import provenance
+
+        settings = {k: v for k, v in os.environ.items() if k in SETTINGS}
+        given = "".join(f"{k}={v} " for k, v in sorted(settings.items()))
+        command = f"{given}pytest -m slow '{request.node.nodeid}'"
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        whole = {"command": command, "figures": figures, "provenance": asdict(provenance())}
+        files.write_json(Path(folder) / f"{name}.json", whole)
+
+    return record

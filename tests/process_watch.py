@@ -1,0 +1,77 @@
+"""Watches another process through /proc: memory, file handles, processor time."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HAS_PROC = Path("/proc/self/statm").exists()
+SETTLING = 0.2
+"""Share of a watch, at its start, in which caches fill and compilers run; not judged."""
+WINDOWS = 12
+"""Stretches of which the smallest memory is kept."""
+
+
+def memory_mb(pid: int) -> float:
+    """Resident memory."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def handles(pid: int) -> int:
+    """Open files, sockets and pipes."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time so far, which neighbours on the machine hardly change."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Watch:
+    """Rows of (seconds, MB, handles, processor seconds, work done) of a process."""
+
+    pid: int
+    rows: list[tuple[float, float, float, float, float]] = field(default_factory=list)
+    begun: float = field(default_factory=time.perf_counter)
+
+    def look(self, done: float) -> None:
+        """Note the process's state after `done` units of work (steps, requests)."""
+        at = time.perf_counter() - self.begun
+        row = (at, memory_mb(self.pid), float(handles(self.pid)), cpu_seconds(self.pid), done)
+        self.rows.append(row)
+
+    def figures(self) -> dict[str, Any]:
+        """Growth and slow-down after the settling time."""
+        at, memory, open_files, cpu, done = np.array(self.rows).T
+        kept = at >= SETTLING * at[-1]
+        at, memory, open_files, cpu, done = (x[kept] for x in (at, memory, open_files, cpu, done))
+        windows = np.array_split(np.arange(len(at)), min(WINDOWS, len(at)))
+        # A step's temporary tensors come and go; what is never given back raises the floor.
+        floor = np.array([memory[w].min() for w in windows])
+        middle = np.array([at[w].mean() for w in windows])
+        quarter = max(1, len(at) // 4)
+
+        def cost(rows: slice) -> float:
+            spent, work = cpu[rows], done[rows]
+            return float((spent[-1] - spent[0]) / max(work[-1] - work[0], 1))
+
+        first, last = cost(slice(0, quarter + 1)), cost(slice(-quarter - 1, None))
+        return {
+            "minutes": round(float(self.rows[-1][0]) / 60, 2),
+            "work": int(self.rows[-1][4]),
+            "mb_floor": [round(float(x), 1) for x in floor],
+            "mb_largest": round(float(memory.max()), 1),
+            "mb_per_minute": round(60 * float(np.polyfit(middle, floor, 1)[0]), 4),
+            "handles_first": int(open_files[0]),
+            "handles_last": int(open_files[-1]),
+            "handles_largest": int(open_files.max()),
+            "cpu_ms_each_first_quarter": round(1e3 * first, 3),
+            "cpu_ms_each_last_quarter": round(1e3 * last, 3),
+            "slow_down": round(last / first, 3) if first else None,
+        }
