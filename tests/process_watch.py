@@ -11,6 +11,7 @@ import numpy as np
 HAS_PROC = Path("/proc/self/statm").exists()
 SETTLING = 0.2
 """Share of a watch, at its start, in which caches fill and compilers run; not judged."""
+LONGEST_GAP = 5.0
 WINDOWS = 12
 """Stretches of which the smallest memory is kept."""
 
@@ -38,13 +39,17 @@ class Watch:
 
     pid: int
     rows: list[tuple[float, float, float, float, float]] = field(default_factory=list)
-    begun: float = field(default_factory=time.perf_counter)
+    seconds: float = 0.0
+    """Time watched; when the whole machine is stopped for a while, that does not count."""
+    _last: float = field(default_factory=time.perf_counter)
 
     def look(self, done: float) -> None:
         """Note the process's state after `done` units of work (steps, requests)."""
-        at = time.perf_counter() - self.begun
-        row = (at, memory_mb(self.pid), float(handles(self.pid)), cpu_seconds(self.pid), done)
-        self.rows.append(row)
+        now = time.perf_counter()
+        self.seconds += min(now - self._last, LONGEST_GAP)
+        self._last = now
+        state = memory_mb(self.pid), float(handles(self.pid)), cpu_seconds(self.pid)
+        self.rows.append((self.seconds, *state, done))
 
     def figures(self) -> dict[str, Any]:
         """Growth and slow-down after the settling time."""
