@@ -31,5 +31,6 @@ def orthogonal_templates(parts: int, channels: int, size: int) -> Tensor:
     pixels = channels * size * size
     side = max(parts, pixels)
     q = torch.linalg.qr(torch.rand(side, side, dtype=torch.float64)).Q[:parts, :pixels]
-    q = (q - q.min()) / (q.max() - q.min())
+    span = (q.max() - q.min()).clamp_min(1e-12)  # a single pixel has none
+    q = (q - q.min()) / span
     return q.float().reshape(parts, size, size, channels).permute(0, 3, 1, 2).contiguous()

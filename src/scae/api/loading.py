@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from scae import config_json
@@ -63,9 +64,8 @@ def load_source(source: str | Path) -> Loaded:
     """`load` with the experiment and the place the weights came from."""
     path = find_weights(source)
     experiment, state = _read(path)
-    model = build(experiment.model)
     try:
-        model.load_state_dict(state)
+        model = _model_with(experiment, state)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise ScaeError(
@@ -73,6 +73,25 @@ def load_source(source: str | Path) -> Loaded:
             "use an undamaged copy."
         ) from None
     return Loaded(model.eval(), experiment, path.parent)
+
+
+def _model_with(experiment: Experiment, state: dict[str, Tensor]) -> CapsuleModel:
+    """The experiment's model with the given weights, allocated only if they fit it.
+
+    A file may claim a model of any size; what it takes is the size of the weights it has.
+    """
+    with torch.device("meta"):
+        model = build(experiment.model)
+    expected = model.state_dict()
+    for name in expected.keys() | state.keys():
+        if name not in state or name not in expected:
+            raise RuntimeError(f"{name} is {'missing' if name in expected else 'unknown'}")
+        if state[name].shape != expected[name].shape:
+            shapes = tuple(state[name].shape), tuple(expected[name].shape)
+            raise RuntimeError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
+    model.to_empty(device="cpu")
+    model.load_state_dict(state)
+    return model
 
 
 def _read(path: Path) -> tuple[Experiment, dict[str, Tensor]]:

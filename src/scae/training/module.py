@@ -21,6 +21,7 @@ from scae.models import CapsuleModel, LossTerms, StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
+from scae.training.numbers import check_optimizer
 from scae.training.signals import StopRequest
 from scae.training.stages import StageName, stage_at, stages
 
@@ -70,6 +71,7 @@ class TrainingModule(pl.LightningModule):
     def configure_optimizers(self) -> Optimizer:
         """The optimiser; learning rates are set before every step, so it needs no scheduler."""
         config = self.experiment
+        check_optimizer(config.optimizer)
         optimizer = build_optimizer(self.model, config.optimizer, config.training.batch)
         self._base_rates = [group["lr"] for group in optimizer.param_groups]
         return optimizer
@@ -104,6 +106,11 @@ class TrainingModule(pl.LightningModule):
         with self._autocast():
             terms = self._loss_terms[stage_at(config.training, step).name](*batch)
             loss = terms.total(config.loss)
+        if not loss.requires_grad:
+            raise ScaeError(
+                "No term of the loss that depends on the weights has a weight above 0 in this "
+                "stage of the training; set loss.image, loss.part or another loss weight."
+            )
         self.manual_backward(self.scaler.scale(loss))
         self.scaler.unscale_(optimizer)
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
