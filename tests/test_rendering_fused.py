@@ -8,7 +8,8 @@ import torch
 
 from rendering_cases import cast, leaves, random_case
 from scae import rendering
-from scae.rendering import fused, jit, mean_image_log_likelihood, plain
+from scae.kernels import jit
+from scae.rendering import fused, mean_image_log_likelihood, plain
 
 FORMS = [("released", False), ("released", True), ("printed", False), ("printed", True)]
 every_form = pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from scae.config import SetTransformerConfig
 from scae.initialisation import glorot_uniform_, linear
 from scae.mixtures import safe_log
+from scae.packing import Packing, packing_of
 
 # The release subtracts this times the absence from attention logits: a hard mask.
 MASK = 1e32
@@ -67,6 +68,12 @@ class MultiHeadAttention(nn.Module):
             return None
         return presence_bias(presence, self.presence, self.head_width)
 
+    def project_once(self, x: Float[Tensor, "*set width"]) -> Float[Tensor, "*set three_inner"]:
+        """Queries, keys and values of the same elements, side by side."""
+        weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])
+        bias = torch.cat([self.query.bias, self.key.bias, self.value.bias])
+        return F.linear(x, weight, bias)
+
     def project(
         self,
         queries: Float[Tensor, "batch queries width"],
@@ -74,9 +81,7 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values; one matrix product where both inputs are the same set."""
         if queries is keys:
-            weight = torch.cat([self.query.weight, self.key.weight, self.value.weight])
-            bias = torch.cat([self.query.bias, self.key.bias, self.value.bias])
-            q, k, v = F.linear(keys, weight, bias).chunk(3, -1)
+            q, k, v = self.project_once(keys).chunk(3, -1)
         else:
             q, k, v = self.query(queries), self.key(keys), self.value(keys)
         return self.split(q), self.split(k), self.split(v)  # each (B, heads, n, d)
@@ -95,6 +100,15 @@ class MultiHeadAttention(nn.Module):
         else:
             attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         return self.output(attended.transpose(1, 2).flatten(-2))  # (B, queries, width)
+
+    def packed(
+        self, h: Float[Tensor, "total width"], packing: Packing
+    ) -> Float[Tensor, "total width"]:
+        """Self-attention of sets that lie end to end, all of their elements present."""
+        from scae.kernels.attention import PackedAttention  # numba takes a second to load
+
+        qkv = self.project_once(h)
+        return self.output(PackedAttention.apply(qkv, packing.starts, self.heads))
 
 
 class SelfAttentionBlock(nn.Module):
@@ -116,7 +130,18 @@ class SelfAttentionBlock(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n width"]:
-        y = self.attend(x, presence) + x
+        return self.finish(self.attend(x, presence) + x, presence)
+
+    def packed(
+        self, h: Float[Tensor, "total width"], packing: Packing
+    ) -> Float[Tensor, "total width"]:
+        """The same for a packed batch of sets."""
+        return self.finish(self.attention.packed(h, packing) + h, packing.keep)
+
+    def finish(
+        self, y: Float[Tensor, "*set width"], presence: Float[Tensor, "*set"] | None
+    ) -> Float[Tensor, "*set width"]:
+        """What follows the attention and its residual."""
         if presence is not None:
             y = y * presence[..., None]
         y = self.norm1(y)
@@ -212,6 +237,8 @@ class SetTransformer(nn.Module):
         super().__init__()
         width = config.total_width
         block = (width, config.heads, config.layer_norm, config.presence)
+        # Induced points attend to absent elements too, and without blocks nothing removes them.
+        self.packs = config.layers > 0 and not config.inducing_points
         self.embed = linear(inputs, width)
         self.blocks = nn.ModuleList(
             InducedSelfAttentionBlock(*block, config.inducing_points)
@@ -224,19 +251,32 @@ class SetTransformer(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch outputs output"]:
-        return self.pool(self.transform(x, presence), presence)
+        return self.pool(*self.transform(x, presence))
 
     def factors(
         self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch outputs output"] | LinearEncoding:
         """The same encodings, unmultiplied where that is cheaper for what follows."""
-        h = self.transform(x, presence)
+        h, presence = self.transform(x, presence)
         return self.pool.folded(h, presence) if self.pool.fold else self.pool(h, presence)
 
     def transform(
         self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None
+    ) -> tuple[Float[Tensor, "batch n width"], Float[Tensor, "batch n"] | None]:
+        """The set before it is pooled, and which elements the pooling may attend to."""
+        packing = packing_of(x, presence) if self.packs else None
+        if packing is None:
+            return self.transform_plain(x, presence), presence
+        h = self.embed(packing.pack(x))  # (total, width)
+        for block in self.blocks:
+            assert isinstance(block, SelfAttentionBlock)
+            h = block.packed(h, packing)
+        return packing.unpack(h), packing.presence
+
+    def transform_plain(
+        self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None
     ) -> Float[Tensor, "batch n width"]:
-        """The set before it is pooled."""
+        """The definition: every element computed, absent ones too."""
         h = self.embed(x)  # (B, n, width)
         for block in self.blocks:
             h = block(h, presence)

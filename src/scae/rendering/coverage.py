@@ -9,8 +9,8 @@ from typing import no_type_check
 
 import numpy as np
 
+from scae.kernels.jit import compiled
 from scae.mixtures import ZERO as ABSENT
-from scae.rendering.jit import compiled
 
 PAD = 2
 """Zero border of a template: one pixel that bilinear sampling reads, one against rounding."""

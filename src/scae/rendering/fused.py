@@ -2,8 +2,6 @@
 
 import logging
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -13,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from scae.config import Form
+from scae.kernels.blocks import run_blocks
 from scae.rendering import plain, sweep
 from scae.rendering.coverage import PAD
 
@@ -25,28 +24,6 @@ LARGEST_SPREAD = 60.0
 Gradients = tuple[Tensor | None, ...]
 
 logger = logging.getLogger(__name__)
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="scae-render")
-
-
-def _run(block: Callable[[int], None], count: int) -> None:
-    """All blocks on torch's number of threads, this one included; the kernel frees the GIL."""
-    remaining = iter(range(count))
-
-    def work() -> None:
-        for n in remaining:  # advancing a range iterator is atomic: each block is done once
-            block(n)
-
-    helpers = min(torch.get_num_threads(), count) - 1
-    futures: list[Future[None]] = []
-    if helpers > 0:
-        futures = [_pool(helpers).submit(work) for _ in range(helpers)]
-    work()
-    for future in futures:
-        future.result()
 
 
 def _padded(templates: np.ndarray, alpha: np.ndarray | None) -> np.ndarray:
@@ -126,7 +103,7 @@ def sweep_batch(
             g_tint, g_planes[n], g_scalars[n],
         )  # fmt: skip
 
-    _run(block, len(starts))
+    run_blocks(block, len(starts))
     if not with_gradients:
         return torch.from_numpy(value), ()
     inside = g_planes.sum(0)[:, :, PAD:-PAD, PAD:-PAD]  # (planes, parts, height, width)

@@ -9,8 +9,8 @@ from typing import no_type_check
 
 import numpy as np
 
+from scae.kernels.jit import compiled, exp
 from scae.mixtures import ZERO as ABSENT
-from scae.rendering.jit import compiled, exp
 
 NEVER = -1e30
 """Score of a component that takes no part."""

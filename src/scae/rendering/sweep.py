@@ -12,6 +12,7 @@ from typing import no_type_check
 
 import numpy as np
 
+from scae.kernels.jit import compiled, entry
 from scae.rendering.coverage import (
     LANES,
     PAD,
@@ -23,7 +24,6 @@ from scae.rendering.coverage import (
     to_colours,
     to_position,
 )
-from scae.rendering.jit import compiled, entry
 from scae.rendering.responsibilities import (
     BG_LOGIT,
     BG_VALUE,

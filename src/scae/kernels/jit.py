@@ -1,4 +1,4 @@
-"""How the fused renderer is compiled, and the exponential its inner loops use."""
+"""How inner loops are compiled, and the exponential that they use."""
 
 import hashlib
 import math
@@ -23,8 +23,9 @@ compiled: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)
 def entry(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls, and keep it on disk where a folder is writable."""
     # numba's cache notices changes of the function's own file only, so its name carries the
-    # state of the files that it calls into.
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    # state of the files that it calls into: its neighbours and this one.
+    folders = {Path(__file__).parent, Path(function.__code__.co_filename).parent}
+    sources = sorted(path for folder in folders for path in folder.glob("*.py"))
     state = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:8]
     function.__qualname__ = f"{function.__qualname__}_{state}"
     try:
