@@ -9,7 +9,8 @@ from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
 from scae.experiments import describe, for_images, names, preset
 from scae.experiments.ablations import ABLATIONS
-from scae.experiments.images import STRIDES, smallest_side
+from scae.experiments.images import STRIDES
+from scae.parts import smallest_image
 
 # Tables 3 and 4 typed in from the paper: templates, template size, objects, strides,
 # set transformer (layers, heads, width, output), then the seven loss weights.
@@ -157,7 +158,7 @@ def test_an_unknown_preset_is_one_sentence_with_a_suggestion():
 @pytest.mark.parametrize("side", [5, 8, 9, 12, 13, 22, 23, 28, 40, 63, 64, 200])
 def test_users_images_get_an_encoder_that_fits(side):
     experiment = for_images(side, side + 3, 1, clusters=4, n_images=500)
-    assert smallest_side(experiment.model.cnn_strides) <= side
+    assert smallest_image(experiment.model.cnn_strides) <= side
     assert 3 <= experiment.model.template_size <= side
     assert experiment.model.image_size == (side, side + 3)
 
@@ -168,7 +169,7 @@ def test_smallest_sides_are_those_of_valid_convolutions():
         for stride in strides:
             side = (side - 3) // stride + 1
         assert side >= 1
-    assert smallest_side((2, 2, 1, 1)) == 23 and smallest_side((1, 1, 2, 2)) == 11
+    assert smallest_image((2, 2, 1, 1)) == 23 and smallest_image((1, 1, 2, 2)) == 11
 
 
 def test_users_images_set_the_sparsity_target_and_batch():

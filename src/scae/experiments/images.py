@@ -26,14 +26,6 @@ STRIDES: tuple[tuple[int, tuple[int, ...]], ...] = (
 SMALLEST_SIDE = STRIDES[-1][0]
 
 
-def smallest_side(strides: tuple[int, ...]) -> int:
-    """Side of the smallest image that leaves one position after 3x3 convolutions."""
-    side = 1
-    for stride in reversed(strides):
-        side = (side - 1) * stride + 3
-    return side
-
-
 def strides_for(side: int) -> tuple[int, ...]:
     """Strides of the part encoder for images whose shorter side is `side` pixels."""
     for least, strides in STRIDES:
