@@ -48,7 +48,7 @@ def train_and_watch(folder: Path, name: str, minutes: float, every: float) -> di
         command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
     )
     try:
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 1200
         while steps_done(folder) < 2:
             assert process.poll() is None and time.monotonic() < deadline, "it did not start"
             time.sleep(0.1)

@@ -6,7 +6,6 @@ import signal
 import time
 import warnings
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,54 +17,17 @@ from scae.errors import ScaeError
 from scae.training import RunFolder, read_table
 from scae.training.checkpoints import CheckpointStore, read_checkpoint
 from training_runs import (
+    EXPERIMENTS,
     image_data,
     images_experiment,
+    partial_files,
     points_experiment,
     run,
-    source_of,
     start,
+    train_in_process,
+    wait_for_step,
+    weights_of,
 )
-
-EXPERIMENTS = {
-    "points": points_experiment,
-    "images": images_experiment,
-    "stages": partial(images_experiment, part_share=0.4, object_share=0.4),
-}
-
-
-def weights_of(folder: Path) -> bytes:
-    return (folder / "weights.safetensors").read_bytes()
-
-
-def partial_files(folder: Path) -> list[Path]:
-    return list(folder.rglob("*.partial"))
-
-
-def train_in_process(kind: str, folder: Path, resume: bool, changes: dict, pause: float) -> None:
-    class Slow:
-        """Leaves time to be killed between any two steps."""
-
-        def __init__(self, source):
-            self.source, self.name, self.fingerprint = source, source.name, source.fingerprint
-
-        def batch(self, *arguments):
-            time.sleep(pause)
-            return self.source.batch(*arguments)
-
-    experiment = EXPERIMENTS[kind](**changes)
-    run(experiment, folder, resume=resume, source=Slow(source_of(experiment)))
-
-
-def wait_for_step(folder: Path, step: int, process, seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and process.is_alive():
-        try:
-            if read_table(folder / "metrics.csv")["step"][-1] >= step:
-                return
-        except (ScaeError, KeyError):
-            pass
-        time.sleep(0.002)
-    raise AssertionError("the training did not get to the step")
 
 
 def kill_at_random(kind: str, folder: Path, moments: random.Random, changes: dict) -> int:
@@ -108,20 +70,6 @@ def test_killed_and_resumed_training_ends_with_identical_weights(kind: str, tmp_
     }
     diagnostics = [(tmp_path / n / "diagnostics.csv").read_bytes() for n in ("whole", "killed")]
     assert diagnostics[0] == diagnostics[1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", EXPERIMENTS)
-def test_twenty_kills(kind: str, tmp_path: Path) -> None:
-    changes = {"steps": 150, "checkpoint_every": 1}  # a kill is likely to hit a write
-    run(EXPERIMENTS[kind](**changes), tmp_path / "whole")
-    kills, trial = 0, 0
-    while kills < 20:
-        folder = tmp_path / f"killed{trial}"
-        kills += kill_at_random(kind, folder, random.Random(trial), changes)
-        trial += 1
-        assert weights_of(folder) == weights_of(tmp_path / "whole")
-        assert partial_files(folder) == []
 
 
 def test_two_runs_are_identical_and_leave_the_callers_generator_alone(tmp_path: Path) -> None:

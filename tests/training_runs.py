@@ -4,9 +4,10 @@ import multiprocessing
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -29,7 +30,8 @@ from scae.config import (
 )
 from scae.data.constellations import ConstellationSource
 from scae.data.interface import ImageData, ImageSource, Source
-from scae.training import TrainedRun, train
+from scae.errors import ScaeError
+from scae.training import TrainedRun, read_table, train
 
 TRAINING = TrainingConfig(
     steps=24, batch=8, log_every=2, checkpoint_every=5, diagnose_every=8, seed=3
@@ -142,3 +144,51 @@ def start_members(world: int, target: Callable[..., None], *args: Any) -> list[B
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     return [start(run_member, rank, world, port, target, *args) for rank in range(world)]
+
+
+EXPERIMENTS = {
+    "points": points_experiment,
+    "images": images_experiment,
+    "stages": partial(images_experiment, part_share=0.4, object_share=0.4),
+}
+
+
+def weights_of(folder: Path) -> bytes:
+    """The bytes of the final weights."""
+    return (folder / "weights.safetensors").read_bytes()
+
+
+def partial_files(folder: Path) -> list[Path]:
+    """What a writer killed in the middle left behind."""
+    return list(folder.rglob("*.partial"))
+
+
+class Slow:
+    """A source that leaves time to be killed between any two steps."""
+
+    def __init__(self, source: Source, pause: float) -> None:
+        self.source, self.name, self.fingerprint = source, source.name, source.fingerprint
+        self.pause = pause
+
+    def batch(self, *arguments: int) -> tuple[Tensor, ...]:
+        time.sleep(self.pause)
+        return self.source.batch(*arguments)
+
+
+def train_in_process(kind: str, folder: Path, resume: bool, changes: dict, pause: float) -> None:
+    """Train one of the experiments by name, as the target of a process."""
+    experiment = EXPERIMENTS[kind](**changes)
+    run(experiment, folder, resume=resume, source=Slow(source_of(experiment), pause))
+
+
+def wait_for_step(folder: Path, step: int, process: Any, seconds: float = 300) -> None:
+    """Return when the training has recorded the step."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.is_alive():
+        try:
+            if read_table(folder / "metrics.csv")["step"][-1] >= step:
+                return
+        except (ScaeError, KeyError):
+            pass
+        time.sleep(0.002)
+    raise AssertionError("the training did not get to the step")
