@@ -13,7 +13,7 @@ SETTLING = 0.2
 """Share of a watch, at its start, in which caches fill and compilers run; not judged."""
 LONGEST_GAP = 5.0
 WINDOWS = 12
-"""Stretches of which the smallest memory is kept."""
+"""Stretches of which the 10th percentile of the memory is kept."""
 
 
 def memory_mb(pid: int) -> float:
@@ -31,6 +31,12 @@ def cpu_seconds(pid: int) -> float:
     """Processor time so far, which neighbours on the machine hardly change."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """Median of the slopes between all pairs (Theil and Sen), which single outliers leave alone."""
+    i, j = np.triu_indices(len(x), 1)
+    return float(np.median((y[j] - y[i]) / (x[j] - x[i]))) if len(i) else 0.0
 
 
 @dataclass
@@ -57,8 +63,9 @@ class Watch:
         kept = at >= SETTLING * at[-1]
         at, memory, open_files, cpu, done = (x[kept] for x in (at, memory, open_files, cpu, done))
         windows = np.array_split(np.arange(len(at)), min(WINDOWS, len(at)))
-        # A step's temporary tensors come and go; what is never given back raises the floor.
-        floor = np.array([memory[w].min() for w in windows])
+        # A step's temporary tensors come and go, and now and then the allocator gives some back;
+        # what is never given back raises the low end.
+        level = np.array([np.quantile(memory[w], 0.1) for w in windows])
         middle = np.array([at[w].mean() for w in windows])
         quarter = max(1, len(at) // 4)
 
@@ -70,9 +77,9 @@ class Watch:
         return {
             "minutes": round(float(self.rows[-1][0]) / 60, 2),
             "work": int(self.rows[-1][4]),
-            "mb_floor": [round(float(x), 1) for x in floor],
+            "mb_level": [round(float(x), 1) for x in level],
             "mb_largest": round(float(memory.max()), 1),
-            "mb_per_minute": round(60 * float(np.polyfit(middle, floor, 1)[0]), 4),
+            "mb_per_minute": round(60 * slope(middle, level), 4),
             "handles_first": int(open_files[0]),
             "handles_last": int(open_files[-1]),
             "handles_largest": int(open_files.max()),

@@ -132,7 +132,7 @@ def ask_and_watch(server: Running, minutes: float, every: float) -> dict[str, An
 
 
 def judge(figures: dict[str, Any], megabytes: float) -> None:
-    assert figures["mb_floor"][-1] - figures["mb_floor"][0] < megabytes, figures
+    assert figures["mb_level"][-1] - figures["mb_level"][0] < megabytes, figures
     assert figures["handles_last"] <= figures["handles_first"] + CLIENTS, figures
 
 

@@ -5,7 +5,9 @@ of each, as MATLAB structures `affNISTdata` with `image` (1600 x N, rows of pixe
 the other) and `label_int`.
 """
 
+import io
 from pathlib import Path, PurePosixPath
+from typing import cast
 
 import numpy as np
 import torch
@@ -13,7 +15,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 from torch.nn import functional
 
-from scae.data.files import check_entry, check_labels, damaged, open_zip
+from scae.data.files import check_entry, check_labels, damaged, fill, open_zip
 from scae.data.interface import AFFINE, ImageData, stream
 from scae.data.mat import HEADER, MatValue, parse_mat, read_mat
 from scae.errors import ScaeError
@@ -71,10 +73,12 @@ def read_zip(path: Path) -> list[tuple[Path, dict[str, MatValue]]]:
             place = path / PurePosixPath(entry.filename).name
             if place.suffix != ".mat":
                 continue
-            data = archive.read(entry)
-            if len(data) < HEADER:
-                raise damaged(path, expected, f"{place.name} is shorter than its header")
-            found.append((place, parse_mat(memoryview(data), place)))
+            data = np.empty(entry.file_size, np.uint8)
+            with archive.open(entry) as member:
+                whole = fill(data, cast(io.BufferedIOBase, member)) == len(data)
+                if not whole or len(data) < HEADER:
+                    raise damaged(path, expected, f"{place.name} is cut short")
+            found.append((place, parse_mat(data.data, place, copy=False)))
     return found
 
 

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from scae.data.files import check_entry, check_start, damaged, open_zip, reason
+from scae.data.files import check_entry, check_start, damaged, fill, open_zip, reason
 from scae.data.interface import ImageData
 from scae.errors import ScaeError
 
 EXPECTED = "a numpy file of numbers"
 IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "targets")
+BLOCK = 1 << 18
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -91,19 +92,25 @@ def _bytes(images: np.ndarray, name: str) -> UInt8[np.ndarray, "..."]:
         raise ScaeError(f"Data {name!r} has pixels of type {images.dtype}; expected numbers.")
     if images.size == 0:
         return images.astype(np.uint8)
+    low, high = images.min(), images.max()
     if images.dtype.kind == "f":
-        if not np.isfinite(images).all():
+        if not np.isfinite(low) or not np.isfinite(high):  # NaN spreads to both
             raise ScaeError(f"Data {name!r} has pixels that are NaN or infinite.")
         top, scale = 1.0, 255.0
     else:
         top, scale = (1, 255) if images.dtype.kind == "b" else (255, 1)
-    low, high = images.min(), images.max()
     if low < 0 or high > top:
         raise ScaeError(
             f"Data {name!r} has pixels from {low} to {high}; expected bytes from 0 to 255 or "
             "floats from 0 to 1."
         )
-    return np.rint(images * scale).astype(np.uint8)
+    pixels = np.empty(images.shape, np.uint8)
+    # In blocks: the product is as large as the file, or larger.
+    rows = max(1, BLOCK * len(images) // images.size)
+    for start in range(0, len(images), rows):
+        block = slice(start, start + rows)
+        np.rint(images[block] * scale, out=pixels[block], casting="unsafe")
+    return pixels
 
 
 def _classes(labels: np.ndarray, name: str, count: int) -> np.ndarray:
@@ -153,8 +160,8 @@ def _read_npy(path: Path, file: io.BufferedIOBase, size: int) -> np.ndarray:
     if any(length < 0 for length in shape) or wanted != size - file.tell():
         found = f"an array of {shape} does not match its {size - file.tell()} bytes of data"
         raise damaged(path, EXPECTED, found)
-    data = file.read(wanted)
-    if len(data) != wanted:
-        raise damaged(path, EXPECTED, f"it ends after {len(data)} of {wanted} bytes")
-    flat = np.frombuffer(data, dtype).astype(dtype.newbyteorder("="), copy=False)
+    data = np.empty(wanted, np.uint8)
+    if (done := fill(data, file)) != wanted:
+        raise damaged(path, EXPECTED, f"it ends after {done} of {wanted} bytes")
+    flat = data.view(dtype).astype(dtype.newbyteorder("="), copy=False)
     return flat.reshape(shape, order="F" if fortran else "C")

@@ -4,16 +4,18 @@ Batches are read plain, gzipped, or straight from the official `cifar-10-binary.
 which is never unpacked to disk.
 """
 
+import io
 import tarfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import cast
 
 import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from scae.data.files import check_labels, check_start, damaged, open_binary, reason
+from scae.data.files import check_labels, check_start, damaged, fill, open_binary, reason
 from scae.data.interface import ImageData
 from scae.errors import ScaeError
 
@@ -57,8 +59,8 @@ def read_archive(path: Path, names: Sequence[str]) -> list[UInt8[np.ndarray, "re
                     raise damaged(path, "the CIFAR-10 archive", f"{place.name} is too large")
                 handle = archive.extractfile(member)
                 assert handle is not None  # regular files always have one
-                data = np.frombuffer(handle.read(member.size), np.uint8)
-                if len(data) != member.size:
+                data = np.empty(member.size, np.uint8)
+                if fill(data, cast(io.BufferedIOBase, handle)) != member.size:
                     raise damaged(path, "the CIFAR-10 archive", f"{place.name} is cut short")
                 found[place.name] = _records(path / place.name, data)
     except FileNotFoundError:

@@ -20,6 +20,7 @@ from scae.errors import ScaeError
 
 # Deflate cannot shrink data by more than this factor; a header that claims more is lying.
 MAX_DEFLATE_RATIO = 1032
+CHUNK = 1 << 20
 # What zipfile raises on damaged or encrypted archives (bad names are ValueErrors).
 ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, ValueError)
 
@@ -66,6 +67,18 @@ def open_binary(path: Path, expected: str) -> Iterator["Reader"]:
         raise damaged(path, expected, reason(error)) from None
 
 
+def fill(data: UInt8[np.ndarray, " count"], file: io.BufferedIOBase) -> int:
+    """Read into an array and return how much there was.
+
+    In pieces, since decompressors hold a second copy of what they are asked for at a time.
+    """
+    view, done = data.data, 0
+    while done < len(view) and (piece := file.read(min(CHUNK, len(view) - done))):
+        view[done : done + len(piece)] = piece
+        done += len(piece)
+    return done
+
+
 class Reader:
     """Reads exactly what is asked for, or fails with the file's name."""
 
@@ -77,21 +90,16 @@ class Reader:
         if count > self._most:
             raise self.fail(f"its header asks for {count} bytes, more than the file can hold")
         data = np.empty(count, np.uint8)
-        view, done = data.data, 0
-        while done < count:
-            got = self._handle.readinto(view[done:])
-            if not got:
-                raise self.fail(f"it ends after {done} of {count} bytes")
-            done += got
+        if (done := fill(data, self._handle)) != count:
+            raise self.fail(f"it ends after {done} of {count} bytes")
         return data
 
     def take_up_to(self, count: int) -> UInt8[np.ndarray, " taken"]:
         """All that follows, but at most `count` bytes, for formats without a length."""
-        chunks, left = [], count
-        while left and (chunk := self._handle.read(min(left, 1 << 20))):
-            chunks.append(chunk)
-            left -= len(chunk)
-        return np.frombuffer(b"".join(chunks), np.uint8)
+        data = bytearray()
+        while chunk := self._handle.read(min(count - len(data), CHUNK)):
+            data += chunk
+        return np.frombuffer(data, np.uint8)
 
     def end(self) -> None:
         """Check that nothing follows; for gzip this also verifies the checksum."""

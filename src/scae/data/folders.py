@@ -17,6 +17,8 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 MODES = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB", "LA": "L"}
 """How stored modes are read; transparent pixels are laid over black."""
 MAX_PIXELS = 1 << 26
+STRIP = 1 << 18
+"""Pixels that are converted at a time."""
 SPLITS = ("train", "test", "validation")
 
 
@@ -98,15 +100,28 @@ def read_image(path: Path, size: int | None = None) -> np.ndarray:
 
 def _pixels(image: Image.Image, size: int | None) -> np.ndarray:
     mode = MODES[image.mode]
-    upright: Image.Image = ImageOps.exif_transpose(image)
-    if upright.mode in ("RGBA", "LA"):
-        black = Image.new(upright.mode, upright.size, (0,) * (len(upright.mode) - 1) + (255,))
-        upright = Image.alpha_composite(black.convert("RGBA"), upright.convert("RGBA"))
-    plain = upright.convert(mode)
-    if size is not None and plain.size != (size, size):
-        plain = plain.resize((size, size), Image.Resampling.BICUBIC)
-    pixels = np.asarray(plain, np.uint8)
-    return pixels[None] if mode == "L" else pixels.transpose(2, 0, 1)
+    ImageOps.exif_transpose(image, in_place=True)
+    width, height = image.size
+    channels = 1 if mode == "L" else 3
+    pixels = np.empty((channels, height, width), np.uint8)
+    # In strips: the whole image in one more form would double the memory it takes.
+    rows = max(1, STRIP // width)
+    for top in range(0, height, rows):
+        strip = _plain(image.crop((0, top, width, min(top + rows, height))), mode)
+        pixels[:, top : top + rows] = np.moveaxis(np.atleast_3d(np.asarray(strip)), 2, 0)
+    image.close()  # the decoded original is not needed any more
+    if size is None or (height, width) == (size, size):
+        return pixels
+    planes = [Image.fromarray(p).resize((size, size), Image.Resampling.BICUBIC) for p in pixels]
+    return np.stack([np.asarray(p) for p in planes])
+
+
+def _plain(image: Image.Image, mode: str) -> Image.Image:
+    """In mode L or RGB; transparent pixels laid over black."""
+    if image.mode in ("RGBA", "LA"):
+        black = Image.new("RGBA", image.size, (0, 0, 0, 255))
+        image = Image.alpha_composite(black, image.convert("RGBA"))
+    return image.convert(mode)
 
 
 def _class_folders(base: Path, root: Path) -> dict[str, list[Path]]:

@@ -46,13 +46,16 @@ def read_mat(path: Path) -> dict[str, MatValue]:
         raise damaged(path, EXPECTED, reason(error)) from None
 
 
-def parse_mat(data: memoryview, path: Path) -> dict[str, MatValue]:
-    """The same for the bytes of a file; `path` is what errors name."""
+def parse_mat(data: memoryview, path: Path, copy: bool = True) -> dict[str, MatValue]:
+    """The same for the bytes of a file; `path` is what errors name.
+
+    Without `copy`, arrays may be views of `data`.
+    """
     order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:128]))
     if order is None:
         hint = "it is a version 7.3 (HDF5) file" if bytes(data[1:4]) == b"HDF" else None
         raise damaged(path, EXPECTED, hint or "its header has no byte-order mark")
-    parser = _Parser(order)
+    parser = _Parser(order, copy)
     try:
         return parser.variables(data[HEADER:])
     except (_MalformedError, ValueError, struct.error, zlib.error) as error:
@@ -64,8 +67,8 @@ class _MalformedError(Exception):
 
 
 class _Parser:
-    def __init__(self, order: str) -> None:
-        self._order = order
+    def __init__(self, order: str, copy: bool) -> None:
+        self._order, self._copy = order, copy
 
     def variables(self, body: memoryview) -> dict[str, MatValue]:
         found: dict[str, MatValue] = {}
@@ -73,10 +76,12 @@ class _Parser:
         while at < len(body):
             kind, payload, at = self._element(body, at)
             if kind == COMPRESSED:
-                payload = self._inflate(payload)
-            elif kind != MATRIX:
+                inner = _Parser(self._order, copy=False)  # inflated bytes belong to nobody else
+                name, value = inner._matrix(self._inflate(payload), 0)
+            elif kind == MATRIX:
+                name, value = self._matrix(payload, 0)
+            else:
                 continue
-            name, value = self._matrix(payload, 0)
             if value is not None:
                 found[name] = value
         return found
@@ -143,8 +148,8 @@ class _Parser:
         dtype = np.dtype(self._order + STORAGE[kind])
         if math.prod(shape) * dtype.itemsize != len(values):
             raise _MalformedError(f"a matrix of {shape} has {len(values)} bytes of data")
-        # A copy of its own, so that the file can be closed.
-        flat = np.frombuffer(values, dtype).astype(dtype.newbyteorder("="), copy=True)
+        # A copy of what is mapped: another process could cut the file short under a view.
+        flat = np.frombuffer(values, dtype).astype(dtype.newbyteorder("="), copy=self._copy)
         return flat.reshape(shape, order="F")
 
     def _fields(

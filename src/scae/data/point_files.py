@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from scae.data.arrays import read_arrays
 from scae.data.files import looks_like_html
@@ -14,6 +15,7 @@ from scae.errors import ScaeError
 
 # A dense table may be this many times larger than the points in the file, and no more.
 MAX_FILL = 64
+BLOCK = 1024
 
 
 def load_points(path: Path | str, how: Normalisation = "scene") -> Scenes:
@@ -26,9 +28,19 @@ def load_points(path: Path | str, how: Normalisation = "scene") -> Scenes:
     if not path.is_file():
         raise ScaeError(f"File {path} does not exist.")
     points, presence, objects = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
-    scaled = normalise(torch.from_numpy(points), torch.from_numpy(presence), how)
+    scaled = _scaled(torch.from_numpy(points), torch.from_numpy(presence), how)
     ids = None if objects is None else torch.from_numpy(objects)
-    return Scenes(scaled.float(), torch.from_numpy(presence).float(), ids, str(path))
+    return Scenes(scaled, torch.from_numpy(presence).float(), ids, str(path))
+
+
+def _scaled(points: Tensor, presence: Tensor, how: Normalisation) -> Tensor:
+    if how == "global":
+        return normalise(points, presence, how).float()
+    scaled = torch.empty(points.shape)
+    for start in range(0, len(points), BLOCK):  # no copies of all points at a time
+        block = slice(start, start + BLOCK)
+        scaled[block] = normalise(points[block], presence[block], how)
+    return scaled
 
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -51,13 +63,13 @@ def _read_npz(path: Path) -> Table:
             )
     if not ((presence == 0) | (presence == 1)).all():
         raise ScaeError(f"File {path} has presences other than 0 and 1.")
-    # Absent points may hold anything, such as NaN.
-    points = np.where(presence[..., None] > 0, points, 0.0).astype(np.float64)
+    points = points.astype(np.float64, copy=False)
+    points[presence == 0] = 0.0  # absent points may hold anything, such as NaN
     _check_finite(path, points)
     if objects is not None and objects.dtype.kind not in "biu":
         raise ScaeError(f"File {path} has objects that are not whole numbers.")
-    ids = None if objects is None else objects.astype(np.int64)
-    return points, presence.astype(np.float64), ids
+    ids = None if objects is None else objects.astype(np.int64, copy=False)
+    return points, presence.astype(np.float64, copy=False), ids
 
 
 def _read_csv(path: Path) -> Table:
@@ -97,9 +109,9 @@ def _read_csv(path: Path) -> Table:
         raise ScaeError(f"File {path} cannot be read: {error.strerror}.") from None
     if not scenes:
         raise ScaeError(f"File {path} holds no points.")
-    table = np.array(points).reshape(-1, 2)
-    labels = np.array(objects) if len(columns) == 4 else None
-    return _dense(path, np.array(scenes), table, labels)
+    table = np.frombuffer(points, np.float64).reshape(-1, 2)
+    labels = np.frombuffer(objects, np.int64) if len(columns) == 4 else None
+    return _dense(path, np.frombuffer(scenes, np.int64), table, labels)
 
 
 def _dense(path: Path, owner: np.ndarray, rows: np.ndarray, labels: np.ndarray | None) -> Table:
@@ -127,5 +139,5 @@ def _dense(path: Path, owner: np.ndarray, rows: np.ndarray, labels: np.ndarray |
 
 def _check_finite(path: Path, points: np.ndarray) -> None:
     # The bound keeps the range of a scene representable.
-    if not (np.abs(points) < 1e30).all():
+    if not (points.min() > -1e30 and points.max() < 1e30):  # NaN is neither
         raise ScaeError(f"File {path} has coordinates that are NaN, infinite or beyond 1e30.")

@@ -81,7 +81,7 @@ def normalise(
         return points
     if how == "global":
         low, high = points.amin(), points.amax()
-        return 2 * (points - low) / (high - low).clamp_min(1e-12) - 1
+        return (points - low).mul_(2).div_((high - low).clamp_min(1e-12)).sub_(1)
     if how != "scene":
         raise ScaeError(f"Points are normalised by 'scene' or 'global', not {how!r}.")
     present = presence[..., None] > 0  # (scenes, points, 1)
