@@ -74,6 +74,10 @@ class LossWeights:
     """Second term of eq. 14. Paper: 10 (SVHN 0.26, CIFAR-10 7.32, constellations 0)."""
     two_parts: float = 0.0
     """"Wins at least two parts" loss, appendix C. Paper: 10 for constellations, else 0."""
+    posterior_start: float = 1.0
+    """Factor on both posterior weights at first; it grows to 1 by equal ratios. Paper: 1."""
+    posterior_ramp: float = 0.8
+    """Share of the steps after which the posterior weights have grown to their full size."""
 
 
 @dataclass(frozen=True)

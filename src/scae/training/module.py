@@ -19,6 +19,7 @@ from scae.distributed import rank, world
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, LossTerms, StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer, learning_rate_factor
+from scae.training.annealing import annealed
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
 from scae.training.numbers import check_optimizer
@@ -103,9 +104,11 @@ class TrainingModule(pl.LightningModule):
         optimizer = self.optimizer
         self._set_learning_rate(optimizer)
         optimizer.zero_grad(set_to_none=True)
+        stage = stage_at(config.training, step)
+        weights = annealed(config.loss, (step - stage.start) / stage.length)
         with self._autocast():
-            terms = self._loss_terms[stage_at(config.training, step).name](*batch)
-            loss = terms.total(config.loss)
+            terms = self._loss_terms[stage.name](*batch)
+            loss = terms.total(weights)
         if not loss.requires_grad:
             raise ScaeError(
                 "No term of the loss that depends on the weights has a weight above 0 in this "
