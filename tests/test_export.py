@@ -105,6 +105,7 @@ def test_the_readmes_example_on_a_real_digit_without_this_package(
     text = (DOCS / "export.md").read_text()
     code = re.search(r"```python\n(import numpy.*?)```", text, re.DOTALL)
     assert code is not None and "scae" not in code[1] and len(code[1].splitlines()) <= 10
+    assert code[1] in (DOCS.parent / "README.md").read_text()
     ran = subprocess.run(
         [sys.executable, "-c", code[1]], cwd=tmp_path, capture_output=True, text=True, check=True
     )
