@@ -15,6 +15,7 @@ from jaxtyping import install_import_hook
 install_import_hook("scae", "beartype.beartype")
 
 SETTINGS = ("OMP_NUM_THREADS", "SCAE_SOAK_MINUTES", "SCAE_SOAK_RATE", "SCAE_FUZZ")
+SETTINGS += ("SCAE_FUZZ_HTTP", "SCAE_NUMERICS")
 """Environment variables that belong to the command of a measurement."""
 
 

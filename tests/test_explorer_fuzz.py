@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -20,9 +22,10 @@ from explorer_pages import (
 from scae.explorer import app
 from scae.explorer.limits import Limits
 
-FAST = int(os.environ.get("SCAE_FUZZ", "150"))
-"""Cases per route in the fast part; the slow part has 100 000 in all."""
-SLOW = 25_000
+FAST = int(os.environ.get("SCAE_FUZZ_HTTP_FAST", "150"))
+"""Cases of each test in the fast part."""
+SLOW = int(os.environ.get("SCAE_FUZZ_HTTP", "5000"))
+"""Cases of each test in the slow part, which has three."""
 FREELY = Limits(rate=1e9, burst=1e9, stranger_rate=1e9, stranger_burst=1e9)
 ROUTES = ("/api/model", "/api/explain", "/api/open", "/api/picture", "/api/map", "/api/scene", "/")
 
@@ -110,7 +113,12 @@ def wire():
     made.loop.close()
 
 
+ANSWERS: Counter[int] = Counter()
+"""Answers so far by status, of both applications."""
+
+
 def check(method: str, status: int, headers: dict[str, str], body: bytes) -> None:
+    ANSWERS[status] += 1
     assert status < 500, body
     assert headers["x-content-type-options"] == "nosniff"
     if method == "HEAD":
@@ -169,7 +177,7 @@ def test_files(wire, start, rest):
 
 
 @pytest.mark.slow
-@cases(2 * SLOW)
+@cases(SLOW)
 @given(body=JSON | NEARLY_RIGHT | NEARLY_POINTS)
 def test_json_at_length(wire, body):
     wire.send(body=as_json(body))
@@ -187,3 +195,11 @@ def test_requests_at_length(wire, method, path, query, headers, body):
 @given(start=MAGIC, rest=st.binary(max_size=2000))
 def test_files_at_length(wire, start, rest):
     wire.send(path="/api/open", body=start + rest)
+
+
+@pytest.mark.slow
+def test_what_was_answered(reliability: Callable[..., None]) -> None:
+    """Runs after the three above and records how their requests ended."""
+    assert ANSWERS, "run the whole file"
+    answers = {str(status): count for status, count in sorted(ANSWERS.items())}
+    reliability("fuzz-http", answers=sum(ANSWERS.values()), failures=0, by_status=answers)

@@ -128,6 +128,8 @@ def open_zip(path: Path, expected: str) -> Iterator[zipfile.ZipFile]:
 def check_entry(path: Path, entry: zipfile.ZipInfo, expected: str) -> None:
     """Refuse an entry that points out of its archive or claims more than it can hold."""
     place = PurePosixPath(entry.filename)
+    if not entry.filename.isprintable():  # it would end up in a message on someone's terminal
+        raise damaged(path, expected, "it has an entry with an unreadable name")
     if place.is_absolute() or ".." in place.parts or "\\" in entry.filename:
         raise ScaeError(
             f"Archive {path} has an entry {entry.filename!r} that points outside of it; it is not "
