@@ -1,5 +1,6 @@
 """Nobody is let in and nothing breaks: each promise of the page's server has its test."""
 
+import asyncio
 import base64
 import io
 import json
@@ -220,6 +221,37 @@ def test_the_bucket_fills_again():
     assert [bucket.take() for _ in range(3)] == [True, True, False]
     now[0] = 100.0
     assert sum(bucket.take() for _ in range(9)) == 3
+
+
+def asked(page, scope: dict, *messages: dict) -> list[dict]:
+    """What the application sends for a connection whose messages come, then nothing more."""
+    waiting, sent = list(messages), []
+
+    async def receive() -> dict:
+        return waiting.pop(0) if waiting else await asyncio.sleep(3600)
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    base = {"asgi": {"version": "3.0"}, "path": "/api/explain", "query_string": b""}
+    asyncio.run(page({**base, **scope}, receive, send))
+    return sent
+
+
+def test_a_body_that_never_ends_is_given_up():
+    page = app(load(point_experiment()), token=TOKEN, port=8000, limits=Limits(body_seconds=0.05))
+    known = [(b"host", b"127.0.0.1:8000"), (b"authorization", f"Bearer {TOKEN}".encode())]
+    scope = {"type": "http", "method": "POST", "headers": known}
+    sent = asked(page, scope, {"type": "http.request", "body": b"{", "more_body": True})
+    assert sent[0]["status"] == 408 and b"too long" in sent[1]["body"]
+    gone = asked(page, scope, {"type": "http.disconnect"})
+    assert gone[0]["status"] == 400
+
+
+def test_websockets_are_refused():
+    page = app(load(point_experiment()), token=TOKEN, port=8000)
+    sent = asked(page, {"type": "websocket", "headers": []}, {"type": "websocket.connect"})
+    assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
 # What is asked
