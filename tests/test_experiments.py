@@ -173,9 +173,9 @@ def test_smallest_sides_are_those_of_valid_convolutions():
 
 
 def test_users_images_set_the_sparsity_target_and_batch():
-    experiment = for_images(28, 28, 3, clusters=20, n_images=50)
+    experiment = for_images(28, 28, 3, clusters=20, n_images=20)
     assert experiment.model.classes == 20 and experiment.model.objects == 48
-    assert experiment.training.batch == 50
+    assert experiment.training.batch == 20
     assert experiment.model.target == "sobel"
 
 

@@ -7,6 +7,9 @@ training holds and nothing else.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+BATCH = 128
+"""The paper's batch, at which every preset is timed, whatever it trains with."""
+
 _HOMES = {
     "step": "scae.bench.training_step",
     "scale": "scae.bench.scaling",
@@ -16,7 +19,7 @@ _HOMES = {
     "write_table": "scae.bench.recording",
 }
 
-__all__ = ["step", "scale", "inference", "check", "record", "write_table"]
+__all__ = ["BATCH", "step", "scale", "inference", "check", "record", "write_table"]
 
 if TYPE_CHECKING:
     from scae.bench.inference_speed import inference

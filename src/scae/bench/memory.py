@@ -12,9 +12,9 @@ STEPS = 12
 TIMEOUT = 900
 
 
-def peak_of_training(preset: str, batch: int | None, images: int, steps: int = STEPS) -> float:
+def peak_of_training(preset: str, batch: int, images: int, steps: int = STEPS) -> float:
     """Peak resident memory in MB of a process that trains a preset for a few steps."""
-    arguments = [preset, str(batch or 0), str(images), str(steps)]
+    arguments = [preset, str(batch), str(images), str(steps)]
     command = [sys.executable, "-m", "scae.bench.memory", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     if done.returncode:
@@ -48,7 +48,7 @@ def _measure(preset: str, batch: int, images: int, steps: int) -> float:
     from scae.bench.workload import generated_source, whole_steps, with_batch
     from scae.training import train
 
-    experiment = whole_steps(with_batch(experiments.preset(preset), batch or None))
+    experiment = whole_steps(with_batch(experiments.preset(preset), batch))
     # Enough for a checkpoint to be written: it is part of training's memory.
     training = replace(experiment.training, steps=steps, checkpoint_every=steps)
     experiment = replace(experiment, training=training)

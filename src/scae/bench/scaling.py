@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scae import experiments
+from scae.bench import BATCH
 from scae.bench.provenance import Provenance, provenance
 from scae.bench.timing import Spread, Work, interleave
 from scae.bench.workload import BareStep, convolutions, generated_source, with_batch
@@ -79,7 +80,7 @@ def scale(preset: str, *, rounds: int = 8, sizes: Sequence[int] | None = None) -
 
     `sizes` keeps only the given sizes of every dimension.
     """
-    experiment = experiments.preset(preset)
+    experiment = with_batch(experiments.preset(preset), BATCH)
     about = provenance()
     axes = []
     for name, unit, values, edit in _axes(experiment):

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from scae import experiments
+from scae.bench import BATCH
 from scae.bench.memory import peak_of_training
 from scae.bench.provenance import Provenance, provenance
 from scae.bench.timing import Spread, Work, interleave
@@ -68,7 +69,7 @@ class StepBenchmark:
 def step(
     preset: str,
     *,
-    batch: int | None = None,
+    batch: int = BATCH,
     rounds: int = 30,
     memory: bool = True,
     images: int = IMAGES,

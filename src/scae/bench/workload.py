@@ -49,10 +49,8 @@ def generated_source(experiment: Experiment, count: int = IMAGES) -> Source:
     return point_source(replace(experiment.data, name="constellations"), seed)
 
 
-def with_batch(experiment: Experiment, batch: int | None) -> Experiment:
+def with_batch(experiment: Experiment, batch: int) -> Experiment:
     """The experiment at another batch size."""
-    if batch is None:
-        return experiment
     if batch < 1:
         raise ScaeError(f"--batch is {batch}; give at least 1.")
     return replace(experiment, training=replace(experiment.training, batch=batch))

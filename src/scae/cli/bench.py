@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from scae.bench import BATCH
 from scae.cli.options import DataDir, Source, choose, parse
 from scae.cli.output import results_only, show
 
@@ -22,8 +23,8 @@ class Step:
 
     preset: str = "mnist"
     """Preset whose step is timed."""
-    batch: int | None = None
-    """Examples per step; default: the preset's."""
+    batch: int = BATCH
+    """Examples per step; the same for all presets, so that they compare."""
     rounds: int = 30
     """Interleaved rounds; medians and spread are reported."""
     memory: bool = True

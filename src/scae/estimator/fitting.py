@@ -31,6 +31,7 @@ def fit_in_memory(
     weights with half the learning rate, as in `scae.train`.
     """
     # Lightning comes with the training package; who only predicts does not wait for it.
+    from scae.training.annealing import annealed
     from scae.training.averaging import WeightAverage
     from scae.training.guards import Guard, Verdict
     from scae.training.module import step_seed
@@ -63,7 +64,8 @@ def fit_in_memory(
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * factor
             optimizer.zero_grad(set_to_none=True)
-            loss = model.loss_terms(*batch).total(experiment.loss)
+            weights = annealed(experiment.loss, step / training.steps)
+            loss = model.loss_terms(*batch).total(weights)
             loss.backward()
             norm = get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
             verdict = guard.judge(bool(torch.isfinite(loss) & torch.isfinite(norm)))

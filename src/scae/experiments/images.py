@@ -1,8 +1,9 @@
 """The preset `images`: sizes chosen from the user's own images and number of clusters."""
 
 import math
+from dataclasses import replace
 
-from scae.config import ImageDataConfig, ImageExperiment, LossWeights, StackedConfig
+from scae.config import ImageDataConfig, ImageExperiment, StackedConfig
 from scae.errors import ScaeError
 from scae.experiments import recipe
 
@@ -12,7 +13,7 @@ FEWEST_OBJECTS = 8
 TEMPLATE_SHARE = 0.39
 """The paper's 11-pixel templates on 28-pixel images."""
 EPOCHS = 60
-FEWEST_STEPS, MOST_STEPS = 1_500, 20_000
+FEWEST_STEPS, MOST_STEPS = 4_000, 22_000
 
 # Strides of the 3x3 convolutions, from the smallest image side they suit. Enough stride that
 # the last feature map stays at MNIST's 3x3 to 8x8 positions, little enough that it exists.
@@ -50,7 +51,7 @@ def for_images(
         raise ScaeError(f"At least 2 images are needed to learn from, got {n_images}.")
     side = min(height, width)
     strides = strides_for(side)
-    batch = min(128, n_images)
+    batch = min(recipe.BATCH, n_images)
     steps = min(MOST_STEPS, max(FEWEST_STEPS, EPOCHS * n_images // batch))
     return ImageExperiment(
         name="images",
@@ -67,7 +68,7 @@ def for_images(
             target="sobel" if channels == 3 else "raw",
             sigma=recipe.SIGMA,
         ),
-        loss=LossWeights(),
+        loss=replace(recipe.SPARSITY, posterior_ramp=0.5),
         data=ImageDataConfig(name=name),
         optimizer=recipe.short(recipe.IMAGES, steps),
         training=recipe.image_schedule(steps, batch),

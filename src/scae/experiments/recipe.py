@@ -7,7 +7,7 @@ docs/training.md; the literal presets (`…-paper`, `…-release`) use none of i
 
 from dataclasses import replace
 
-from scae.config import OptimizerConfig, TrainingConfig
+from scae.config import LossWeights, OptimizerConfig, TrainingConfig
 
 SIGMA = 0.25
 """Standard deviation of a pixel. The strongest lever: at the release's 1, the errors of all
@@ -25,6 +25,18 @@ IMAGES = OptimizerConfig(
     average=0.999,  # evaluation on averaged weights: less noise between checkpoints
 )
 
+SPARSITY = LossWeights(
+    # Table 4 has 1, 1, 10, 10. Eq. 13 sums over the batch: at 1, evenly lukewarm presences are
+    # its optimum, and no object ever makes up its mind.
+    prior_between=0.3,
+    # Ten and twenty times the paper's in the end, a twentieth of that at first: raised slowly,
+    # sparsity makes objects choose between images instead of dividing the parts of each.
+    posterior_within=100.0,
+    posterior_between=200.0,
+    posterior_start=0.05,
+    posterior_ramp=0.2,
+)
+
 POINTS = OptimizerConfig(
     name="adam",
     lr=5e-4,
@@ -36,7 +48,11 @@ POINTS = OptimizerConfig(
 )
 
 
-def image_schedule(steps: int, batch: int = 128) -> TrainingConfig:
+BATCH = 32
+"""A quarter of the paper's: three times as many updates in the same time."""
+
+
+def image_schedule(steps: int, batch: int = BATCH) -> TrainingConfig:
     """A training of `steps` updates of both levels together.
 
     Parts first and objects on fixed parts is cheaper per step, but special features then learn
@@ -52,4 +68,4 @@ def point_schedule(steps: int, batch: int = 64) -> TrainingConfig:
 
 def short(optimizer: OptimizerConfig, steps: int) -> OptimizerConfig:
     """The same optimiser for few steps: warm-up and averaging must fit inside them."""
-    return replace(optimizer, warmup=min(optimizer.warmup, max(1, steps // 20)), average=0.99)
+    return replace(optimizer, warmup=min(optimizer.warmup, max(1, steps // 20)), average=0.995)
