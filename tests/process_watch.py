@@ -1,6 +1,7 @@
 """Watches another process through /proc: memory, file handles, processor time."""
 
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,18 @@ def cpu_seconds(pid: int) -> float:
     """Processor time so far, which neighbours on the machine hardly change."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def largest_memory_mb() -> float:
+    """Peak of this process's resident memory since `forget_peak`."""
+    status = Path("/proc/self/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1e3 if found else 0.0
+
+
+def forget_peak() -> None:
+    """Start a new peak at what is resident now."""
+    Path("/proc/self/clear_refs").write_text("5")
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:

@@ -26,6 +26,7 @@ from explorer_pages import (
     running,
     some_digit,
 )
+from process_watch import HAS_PROC, forget_peak, largest_memory_mb
 from scae.errors import ScaeError
 from scae.explorer import app
 from scae.explorer.access import Access, check_token, split_host
@@ -364,6 +365,25 @@ def test_modes_of_pictures(page, mode):
     picture = Image.fromarray(grey) if mode == "I;16" else Image.fromarray(grey).convert(mode)
     pixels, _ = opened(page, encoded(picture))
     assert pixels[14, 14] > 200 and pixels[0, 0] < 60
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "RGBA", "LA", "I;16"])
+def test_large_pictures_are_reduced_before_they_are_copied(page, mode):
+    side = 3000
+    grey = np.zeros((side, side), np.uint16 if mode == "I;16" else np.uint8)
+    grey[1000:2000, 1250:1750] = 65535 if mode == "I;16" else 255
+    picture = Image.fromarray(grey) if mode == "I;16" else Image.fromarray(grey).convert(mode)
+    data = encoded(picture)
+    opened(page, data)
+    if HAS_PROC:
+        forget_peak()
+        before = largest_memory_mb()
+    pixels, _ = opened(page, data)
+    assert pixels[14, 14] > 200 and pixels[0, 0] < 60
+    if HAS_PROC:
+        # What Pillow holds, and twice that of the reduced picture in colour.
+        held = side * side * {"1": 1, "L": 1, "P": 4, "I;16": 2}.get(mode, 4) / 1e6
+        assert largest_memory_mb() - before <= 2 * held + 20
 
 
 def png_claiming(width: int, height: int) -> bytes:

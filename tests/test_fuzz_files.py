@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from file_kinds import KINDS
-from process_watch import HAS_PROC
+from process_watch import HAS_PROC, forget_peak, largest_memory_mb
 from scae.errors import ScaeError
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -73,17 +73,6 @@ def no_hang() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-
-
-def largest_memory_mb() -> float:
-    """Peak of the resident memory since `forget_peak`."""
-    status = Path("/proc/self/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return int(found[1]) / 1e3 if found else 0.0
-
-
-def forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
 
 
 def outcome(kind: str, path: Path) -> str:

@@ -17,7 +17,7 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 MODES = {"1": "L", "L": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB", "LA": "L"}
 """How stored modes are read; transparent pixels are laid over black."""
 MAX_PIXELS = 1 << 26
-STRIP = 1 << 18
+STRIP = 1 << 16
 """Pixels that are converted at a time."""
 SPLITS = ("train", "test", "validation")
 

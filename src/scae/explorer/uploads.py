@@ -11,6 +11,7 @@ from scae.explorer.problems import RequestError
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 MAX_PIXELS = 1 << 24
 MAX_SIDE = 1 << 14
+WORKING_SIDE = 1024
 INK = 40
 """Grey level above which a pixel counts as ink."""
 
@@ -54,8 +55,7 @@ def _decode(data: bytes) -> Image.Image:
                         f"at most {MAX_PIXELS >> 20} million are taken.",
                     )
                 opened.draft("RGB", (1024, 1024))  # large JPEGs are decoded at reduced size
-                picture = ImageOps.exif_transpose(opened)
-                return _opaque(picture)
+                return _opaque(ImageOps.exif_transpose(_reduced(opened)))
     except RequestError:
         raise
     except Exception:  # decoders raise nearly anything on damaged files
@@ -64,17 +64,32 @@ def _decode(data: bytes) -> Image.Image:
         ) from None
 
 
+def _reduced(picture: Image.Image) -> Image.Image:
+    """Averaged over blocks of pixels if it is large, before anything makes a copy of it."""
+    factor = -(-max(picture.size) // WORKING_SIDE)
+    if factor == 1:
+        return picture
+    if picture.mode.startswith("I"):  # 16 bits, which cannot be averaged
+        size = (max(1, picture.width // factor), max(1, picture.height // factor))
+        return picture.resize(size, Image.Resampling.NEAREST)
+    if "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+    elif picture.mode in ("1", "P"):
+        picture = picture.convert("L" if picture.mode == "1" else "RGB")
+    return picture.reduce(factor)
+
+
 def _opaque(picture: Image.Image) -> Image.Image:
     """Transparent pictures laid over white if their ink is dark, else over black."""
     if picture.mode in ("I;16", "I;16B", "I"):
-        grey = np.asarray(picture, np.float64)
+        grey = np.asarray(picture, np.float32)
         top = max(1.0, float(grey.max()))
         return Image.fromarray((np.clip(grey, 0, None) * (255 / top)).astype(np.uint8))
     if "transparency" not in picture.info and picture.mode not in ("RGBA", "LA", "PA"):
         return picture.convert("RGB")
     layers = picture.convert("RGBA")
-    alpha = np.asarray(layers.getchannel("A"), np.float64)
-    grey = np.asarray(layers.convert("L"), np.float64)
+    alpha = np.asarray(layers.getchannel("A"), np.float32)
+    grey = np.asarray(layers.convert("L"), np.float32)
     dark = (grey * alpha).sum() < 127.5 * alpha.sum()
     paper = Image.new("RGBA", layers.size, "white" if dark else "black")
     return Image.alpha_composite(paper, layers).convert("RGB")
