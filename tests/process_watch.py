@@ -52,6 +52,14 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
     return float(np.median((y[j] - y[i]) / (x[j] - x[i]))) if len(i) else 0.0
 
 
+def slope_error(x: np.ndarray, y: np.ndarray) -> float:
+    """Standard error of a fitted slope: what the scatter of the points alone would give."""
+    if len(x) < 4:
+        return 0.0
+    left = y - np.polyval(np.polyfit(x, y, 1), x)
+    return float(np.sqrt((left @ left) / (len(x) - 2) / ((x - x.mean()) ** 2).sum()))
+
+
 @dataclass
 class Watch:
     """Rows of (seconds, MB, handles, processor seconds, work done) of a process."""
@@ -93,6 +101,7 @@ class Watch:
             "mb_level": [round(float(x), 1) for x in level],
             "mb_largest": round(float(memory.max()), 1),
             "mb_per_minute": round(60 * slope(middle, level), 4),
+            "mb_per_minute_error": round(60 * slope_error(middle, level), 4),
             "handles_first": int(open_files[0]),
             "handles_last": int(open_files[-1]),
             "handles_largest": int(open_files.max()),

@@ -147,9 +147,13 @@ def test_a_short_visit_to_the_page_leaves_nothing_behind(tmp_path: Path) -> None
 
 
 def long_judge(figures: dict[str, Any]) -> None:
-    """Flat: less than a tenth of a megabyte per minute, no handle more, not slower."""
+    """Flat: less than a tenth of a megabyte per minute, no handle more, not slower.
+
+    A training's memory moves by tens of megabytes within a step, so half an hour tells slopes
+    apart only to a few tenths: what the scatter explains is not called growth.
+    """
     judge(figures, megabytes=10)
-    assert abs(figures["mb_per_minute"]) < 0.1, figures
+    assert figures["mb_per_minute"] < 0.1 + 2 * figures["mb_per_minute_error"], figures
     # Neighbours on the machine share its caches, so processor time is not quite our own.
     assert figures["slow_down"] < 1.3, figures
 

@@ -55,8 +55,9 @@ def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             names = file.keys()
             return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
     except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:160]  # some errors repeat the whole header
         raise ScaeError(
-            f"{path} is not a readable safetensors file ({error}); use an undamaged copy."
+            f"{path} is not a readable safetensors file ({reason}); use an undamaged copy."
         ) from None
 
 
