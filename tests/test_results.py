@@ -19,6 +19,7 @@ SHIPPED = sorted(path.parent.name for path in WEIGHTS.glob("*/weights.safetensor
 
 def test_tables_are_generated_from_the_recorded_runs() -> None:
     assert (RESULTS / "README.md").read_text() == record.page()
+    assert record.README.read_text() == record.front_page()
     assert json.loads(record.MEASURED.read_text()) == record.measured()
     assert len(record.results()) > 0
 
