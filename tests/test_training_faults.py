@@ -38,7 +38,7 @@ NOBODY = 65534
 
 
 def train_digits(folder: Path, resume: bool, steps: int) -> None:
-    """The preset `digits` in its full size, with a checkpoint (30 MB) every other step."""
+    """The preset `digits` in its full size, with a checkpoint (39 MB) every other step."""
     experiment = preset("digits")
     training = replace(experiment.training, steps=steps, batch=16, checkpoint_every=2, log_every=1)
     experiment = replace(experiment, training=training)
