@@ -78,6 +78,10 @@ class LossWeights:
     """Factor on both posterior weights at first; it grows to 1 by equal ratios. Paper: 1."""
     posterior_ramp: float = 0.8
     """Share of the steps after which the posterior weights have grown to their full size."""
+    posterior_hold: float = 1.0
+    """Share of the steps after which they shrink again, by equal ratios until the last step."""
+    posterior_end: float = 1.0
+    """Factor on both posterior weights at the last step. Paper: 1."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Posterior sparsity at full strength from the start cuts images into arbitrary groups before
 objects can explain anything; without it, each object explains one part of every image. Raised
 slowly, it turns what objects have learned to explain into a choice between them: the annealing
-of a mixture model. docs/training.md has the measurements.
+of a mixture model. Once objects have chosen, less of it lets them explain better and share
+what classes share. docs/training.md has the measurements.
 """
 
 from dataclasses import replace
@@ -15,15 +16,19 @@ from scae.errors import ScaeError
 def annealed(weights: LossWeights, progress: float) -> LossWeights:
     """The weights when `progress` (0 to 1) of the training is done."""
     start, ramp = weights.posterior_start, weights.posterior_ramp
-    if not (start > 0 and ramp >= 0):
+    end, hold = weights.posterior_end, weights.posterior_hold
+    if not (start > 0 and end > 0 and 0 <= ramp <= hold <= 1):
         raise ScaeError(
-            f"loss.posterior_start ({start}) must be above 0 and loss.posterior_ramp ({ramp}) at "
-            "least 0: the posterior weights grow from the first factor to 1 over that share of "
-            "the steps."
+            f"loss.posterior_start ({start}) and loss.posterior_end ({end}) must be above 0, and "
+            f"0 <= loss.posterior_ramp ({ramp}) <= loss.posterior_hold ({hold}) <= 1: the "
+            "posterior weights grow until the first share of the steps and shrink from the second."
         )
-    if start == 1 or progress >= ramp:
+    if progress < ramp:
+        factor = start ** (1 - progress / ramp)
+    elif progress > hold:
+        factor = end ** ((progress - hold) / (1 - hold))
+    else:
         return weights
-    factor = start ** (1 - progress / ramp)
     return replace(
         weights,
         posterior_within=factor * weights.posterior_within,
