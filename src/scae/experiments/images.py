@@ -68,7 +68,7 @@ def for_images(
             target="sobel" if channels == 3 else "raw",
             sigma=recipe.SIGMA,
         ),
-        loss=replace(recipe.SPARSITY, posterior_ramp=0.5),
+        loss=replace(recipe.SPARSITY, posterior_ramp=0.3, posterior_hold=0.5),
         data=ImageDataConfig(name=name),
         optimizer=recipe.short(recipe.IMAGES, steps),
         training=recipe.image_schedule(steps, batch),

@@ -35,6 +35,9 @@ SPARSITY = LossWeights(
     posterior_between=200.0,
     posterior_start=0.05,
     posterior_ramp=0.2,
+    # Back to the paper's: objects that have chosen explain better under less of it.
+    posterior_hold=0.4,
+    posterior_end=0.1,
 )
 
 POINTS = OptimizerConfig(

@@ -22,7 +22,7 @@ def digits() -> ImageExperiment:
         name="digits",
         source="not in the paper: the embedded set, MNIST's row of tables 3 and 4",
         model=StackedConfig(sigma=recipe.SIGMA),
-        loss=replace(recipe.SPARSITY, posterior_ramp=0.5),
+        loss=replace(recipe.SPARSITY, posterior_ramp=0.3, posterior_hold=0.5),
         data=ImageDataConfig(name="digits", split="train"),
         optimizer=recipe.short(recipe.IMAGES, steps),
         training=recipe.image_schedule(steps),
