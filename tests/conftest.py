@@ -20,6 +20,9 @@ SETTINGS += ("SCAE_FUZZ_HTTP", "SCAE_NUMERICS")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Tests run on one process per core, so each of them, and what it starts, has one thread.
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads:
         import torch
