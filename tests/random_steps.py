@@ -97,7 +97,7 @@ def draw(rng: np.random.Generator, images: bool) -> Case:
     }
     training = TrainingConfig(steps=1, batch=BATCH, seed=int(rng.integers(1000)))
     common = {
-        "loss": LossWeights(**{f.name: _weight(rng) for f in fields(LossWeights)}),
+        "loss": _losses(rng),
         "optimizer": _odd(OptimizerConfig(**optimizer), rng),
     }
     scale = 1.0 if rng.random() < 0.6 else _power(rng, -3, 3)
@@ -191,6 +191,18 @@ def _odd(config: Any, rng: np.random.Generator) -> Any:
 
 def _power(rng: np.random.Generator, low: float, high: float) -> float:
     return float(10 ** rng.uniform(low, high))
+
+
+def _losses(rng: np.random.Generator) -> LossWeights:
+    ramp, hold = sorted(rng.random(2).tolist())
+    annealing = {
+        "posterior_start": _power(rng, -3, 3),
+        "posterior_ramp": ramp,
+        "posterior_hold": hold,
+        "posterior_end": _power(rng, -3, 3),
+    }
+    weights = {f.name: _weight(rng) for f in fields(LossWeights) if f.name not in annealing}
+    return LossWeights(**weights, **annealing)
 
 
 def _weight(rng: np.random.Generator) -> float:

@@ -77,7 +77,7 @@ def test_clusters_are_the_classes_of_the_sparsity_targets() -> None:
 def test_defaults_come_from_the_number_and_size_of_the_images() -> None:
     chosen = CapsuleClusterer(5)._configure(from_arrays(np.zeros((300, 28, 28), np.uint8)), 7)
     assert chosen.model.image_size == (28, 28) and chosen.model.objects == 12
-    assert (chosen.training.steps, chosen.training.batch, chosen.training.seed) == (1500, 128, 7)
+    assert (chosen.training.steps, chosen.training.batch, chosen.training.seed) == (4000, 32, 7)
 
 
 def test_layouts_of_the_same_images_are_the_same() -> None:

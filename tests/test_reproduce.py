@@ -92,7 +92,7 @@ def test_paper_budget_is_the_literal_preset() -> None:
 
 def test_steps_override_shortens_the_schedule() -> None:
     config = experiment("table2", "mnist", "full", Length("cpu", 3000), seed=0)
-    assert config.training.steps == 3000 and config.training.batch == 128
+    assert config.training.steps == 3000 and config.training.batch == 32
     assert config.optimizer.warmup <= 300
     with pytest.raises(ScaeError, match="--steps is 0"):
         Length("cpu", 0)
