@@ -184,7 +184,9 @@ def card(run: dict[str, Any]) -> str:
     )
 
 
-def record(folder: Path, command: str, note: str | None) -> dict[str, Any]:
+def record(
+    folder: Path, command: str, note: str | None, commit: str | None = None
+) -> dict[str, Any]:
     """Score a run folder and write its JSON."""
     from scae.api import load_source
     from scae.scoring import score
@@ -194,6 +196,8 @@ def record(folder: Path, command: str, note: str | None) -> dict[str, Any]:
     with open(folder / "metrics.csv", newline="") as file:
         last = list(csv.DictReader(file))[-1]
     result = score(loaded.model, experiment).to_dict()
+    environment = json.loads((folder / "environment.json").read_text())
+    environment["commit"] = environment["commit"] or commit
     run = {
         "preset": experiment.name,
         "command": command,
@@ -201,7 +205,7 @@ def record(folder: Path, command: str, note: str | None) -> dict[str, Any]:
         "steps": int(last["step"]),
         "hours": round(float(last["seconds"]) / 3600, 3),
         "recorded": date.today().isoformat(),
-        "environment": json.loads((folder / "environment.json").read_text()),
+        "environment": environment,
         "evaluation": result,
         "note": note,
     }
@@ -222,12 +226,13 @@ def main() -> None:
     parser.add_argument("run", nargs="?", type=Path, help="run folder of `scae train`")
     parser.add_argument("--command", help="the command that made the run")
     parser.add_argument("--note", help="what a reader has to know about this run")
+    parser.add_argument("--commit", help="of a run of an installed package, which knows none")
     parser.add_argument("--ship", action="store_true", help="put its weights into the package")
     options = parser.parse_args()
     if options.run:
         if not options.command:
             parser.error("--command: give the command that made the run")
-        run = record(options.run, options.command, options.note)
+        run = record(options.run, options.command, options.note, options.commit)
         if options.ship:
             ship(options.run, run["preset"])
             (PACKAGE / "weights" / run["preset"] / "card.md").write_text(card(run))
