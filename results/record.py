@@ -11,7 +11,6 @@ the JSON files; `tests/test_results.py` fails when they differ.
 import argparse
 import csv
 import json
-import shutil
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -185,17 +184,16 @@ def card(run: dict[str, Any]) -> str:
 
 
 def record(
-    folder: Path, command: str, note: str | None, commit: str | None = None
+    folder: Path, command: str, note: str | None, commit: str | None, shipping: bool
 ) -> dict[str, Any]:
-    """Score a run folder and write its JSON."""
+    """Score a run folder, or its weights as they are shipped, and write its JSON."""
     from scae.api import load_source
     from scae.scoring import score
 
-    loaded = load_source(str(folder))
+    loaded = load_source(str(ship(folder) if shipping else folder))
     experiment = loaded.experiment
     with open(folder / "metrics.csv", newline="") as file:
         last = list(csv.DictReader(file))[-1]
-    result = score(loaded.model, experiment).to_dict()
     environment = json.loads((folder / "environment.json").read_text())
     environment["commit"] = environment["commit"] or commit
     run = {
@@ -206,7 +204,7 @@ def record(
         "hours": round(float(last["seconds"]) / 3600, 3),
         "recorded": date.today().isoformat(),
         "environment": environment,
-        "evaluation": result,
+        "evaluation": score(loaded.model, experiment).to_dict(),
         "note": note,
     }
     path = HERE / f"{experiment.name}-seed{experiment.training.seed}.json"
@@ -214,11 +212,15 @@ def record(
     return run
 
 
-def ship(folder: Path, preset: str) -> None:
-    """Put the weights of a recorded run into the package."""
-    target = PACKAGE / "weights" / preset
-    target.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(folder / "weights.safetensors", target / "weights.safetensors")
+def ship(folder: Path) -> Path:
+    """Put the weights of a run into the package, in half precision: half the download."""
+    from scae import weights_file
+
+    experiment, state = weights_file.load_weights(folder / "weights.safetensors")
+    target = PACKAGE / "weights" / experiment.name / "weights.safetensors"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    weights_file.write_state({name: x.half() for name, x in state.items()}, experiment, target)
+    return target
 
 
 def main() -> None:
@@ -232,9 +234,8 @@ def main() -> None:
     if options.run:
         if not options.command:
             parser.error("--command: give the command that made the run")
-        run = record(options.run, options.command, options.note, options.commit)
+        run = record(options.run, options.command, options.note, options.commit, options.ship)
         if options.ship:
-            ship(options.run, run["preset"])
             (PACKAGE / "weights" / run["preset"] / "card.md").write_text(card(run))
     (HERE / "README.md").write_text(page())
     README.write_text(front_page())
