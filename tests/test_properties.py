@@ -322,6 +322,30 @@ def test_printed_posterior_sparsity_by_explicit_loops(seed: int) -> None:
     assert float(terms.between) == pytest.approx(-expected[1], rel=1e-6)
 
 
+@few
+@given(seeds)
+def test_posterior_sparsity_over_objects_by_explicit_loops(seed: int) -> None:
+    torch.manual_seed(seed)
+    config = ConstellationConfig(set_transformer=SMALL_SET, posterior_sparsity="objects")
+    model = ConstellationAutoencoder(config).double().eval()
+    points = 2 * uniform(seed, 4, 6, 2) - 1
+    presence = (uniform(seed + 1, 4, 6) < 0.6).double()
+    presence[:, 0] = 1
+    with torch.no_grad():
+        share = model.explain(points, presence).mixture.responsibility  # (B, N, K*votes)
+        terms = model.loss_terms(points, presence)
+    mass = np.zeros((4, config.objects))
+    for b, n, j in np.ndindex(*share.shape):
+        mass[b, j // config.votes] += float(share[b, n, j] * presence[b, n])
+
+    def entropy(v: np.ndarray) -> float:
+        return -sum(p * math.log(p) for p in v / v.sum() if p > 0)
+
+    within = np.mean([entropy(row) for row in mass])
+    assert float(terms.posterior_within) == pytest.approx(within, rel=1e-5, abs=1e-6)
+    assert float(terms.posterior_between) == pytest.approx(-entropy(mass.sum(0)), rel=1e-5)
+
+
 EXTREMES = {
     "zeros": lambda *s: torch.zeros(s),
     "ones": lambda *s: torch.ones(s),

@@ -187,8 +187,8 @@ class ConstellationConfig:
     """Appendix C's loss over all capsules (printed) or those that win something (released)."""
     prior_sparsity: Form = "printed"
     """Eq. 13 on presences; released: on presences cut at 0.01 to 0 or 1, so without gradient."""
-    posterior_sparsity: Form = "released"
-    """Form of eq. 14 (its weights are 0 in the paper's constellation experiments)."""
+    posterior_sparsity: Literal["printed", "released", "objects"] = "released"
+    """Eq. 14 as printed, released (over votes) or over objects. Paper: weight 0 for points."""
     within_constant: float | None = None
     """Target of the first term of eq. 13 set by hand; None uses K/C as in the paper."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)

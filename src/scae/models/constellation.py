@@ -108,7 +108,10 @@ class ConstellationAutoencoder(nn.Module):
         if config.prior_sparsity == "released":
             presences = (presences > math.exp(DUMMY_LOG_WEIGHT)).to(presences)
         prior = prior_sparsity(presences, config.classes, config.within_constant)
-        if config.posterior_sparsity == "released":
+        if config.posterior_sparsity == "objects":
+            share = explanation.object_responsibility * presence[..., None]  # (B, N, K)
+            posterior = posterior_sparsity(share.sum(1))
+        elif config.posterior_sparsity == "released":
             # As released, over votes instead of objects.
             posterior = posterior_sparsity(mixture.responsibility.mean(1))
         else:
