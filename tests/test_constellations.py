@@ -46,6 +46,19 @@ def test_batches_are_a_pure_function_of_seed_and_step(normalise: str) -> None:
     assert wanted[0][0].dtype == torch.float32 and wanted[0][0].abs().max() <= 1
 
 
+@pytest.mark.parametrize("normalise", ["scene", "global"])
+def test_scenes_can_thin_out_while_training(normalise: str) -> None:
+    config = ConstellationDataConfig(normalise=normalise, keep=0.2, keep_steps=1000)
+    source, plain = point_source(config, 3), point_source(replace(config, keep_steps=0), 3)
+    assert bool((source.batch(0, 16)[1] == 1).all())
+    half = torch.cat([source.batch(step, 200)[1] for step in range(500, 510)])
+    assert float(half.mean()) == pytest.approx(0.6, abs=0.03)  # halfway from 1 to 0.2
+    for ours, theirs in zip(source.batch(1000, 16), plain.batch(1000, 16), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+    # What is scored never depends on how training begins.
+    assert torch.equal(scenes(config, 3, 50).presence, scenes(plain.config, 3, 50).presence)
+
+
 def test_rotation_covers_its_range_and_noise_has_its_scale() -> None:
     triangle = ConstellationDataConfig(
         patterns=("triangle",), keep=1.0, scale=(1.0, 1.0), translation=0.0, max_rotation=30.0
@@ -78,6 +91,7 @@ def test_user_patterns_and_names() -> None:
         {"scale": (0.0, 1.0)},
         {"scale": (2.0, 1.0)},
         {"keep": 1.5},
+        {"keep_steps": -1},
         {"noise": float("nan")},
         {"translation": -1.0},
     ],

@@ -9,7 +9,7 @@ that is, rotated about the origin (not its centre) and shifted less the larger i
 """
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import torch
@@ -130,11 +130,19 @@ class ConstellationSource:
             chunk, position = divmod(step, BATCHES_PER_RANGE)
         if self._cached is None or self._cached[0] != (chunk, size):
             count = size * (BATCHES_PER_RANGE if self.config.normalise == "global" else 1)
-            draws = draw(self.config, stream(self._seed, SCENE, chunk), count)
-            self._cached = (chunk, size), arrange(self.config, draws)
+            config = _at_step(self.config, step - position)
+            draws = draw(config, stream(self._seed, SCENE, chunk), count)
+            self._cached = (chunk, size), arrange(config, draws)
         scenes = self._cached[1]
         rows = slice(position * size + rows.start, position * size + rows.stop)
         return scenes.points[rows].clone(), scenes.presence[rows].clone()
+
+
+def _at_step(config: ConstellationDataConfig, step: int) -> ConstellationDataConfig:
+    """The generator's settings at a step of the training."""
+    if step >= config.keep_steps:
+        return config
+    return replace(config, keep=1 - (1 - config.keep) * step / config.keep_steps)
 
 
 def generate(config: ConstellationDataConfig, seed: int, count: int) -> Scenes:
@@ -159,6 +167,8 @@ def check(config: ConstellationDataConfig) -> None:
         raise ScaeError(f"The scale range must be positive and ascending, got {low} to {high}.")
     if not 0 <= config.keep <= 1:
         raise ScaeError(f"The probability `keep` must lie in [0, 1], got {config.keep}.")
+    if config.keep_steps < 0:
+        raise ScaeError(f"`keep_steps` must be at least 0, got {config.keep_steps}.")
     for field in ("max_rotation", "translation", "noise"):
         value = getattr(config, field)
         if not 0 <= value < float("inf"):
