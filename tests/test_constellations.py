@@ -48,8 +48,8 @@ def test_batches_are_a_pure_function_of_seed_and_step(normalise: str) -> None:
 
 @pytest.mark.parametrize("normalise", ["scene", "global"])
 def test_scenes_can_thin_out_while_training(normalise: str) -> None:
-    config = ConstellationDataConfig(normalise=normalise, keep=0.2, keep_steps=1000)
-    source, plain = point_source(config, 3), point_source(replace(config, keep_steps=0), 3)
+    config = ConstellationDataConfig(normalise=normalise, keep=0.2, keep_share=0.5)
+    source, plain = point_source(config, 3, 2000), point_source(config, 3)
     assert bool((source.batch(0, 16)[1] == 1).all())
     half = torch.cat([source.batch(step, 200)[1] for step in range(500, 510)])
     assert float(half.mean()) == pytest.approx(0.6, abs=0.03)  # halfway from 1 to 0.2
@@ -91,7 +91,7 @@ def test_user_patterns_and_names() -> None:
         {"scale": (0.0, 1.0)},
         {"scale": (2.0, 1.0)},
         {"keep": 1.5},
-        {"keep_steps": -1},
+        {"keep_share": 1.5},
         {"noise": float("nan")},
         {"translation": -1.0},
     ],

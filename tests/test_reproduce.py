@@ -15,6 +15,7 @@ from fake_cells import FakeCells
 from scae import paper_values
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
+from scae.experiments import preset
 from scae.experiments.ablations import ABLATIONS
 from scae.paper_values import PaperValue
 from scae.reproduce import reproduce, runner
@@ -94,6 +95,11 @@ def test_steps_override_shortens_the_schedule() -> None:
     config = experiment("table2", "mnist", "full", Length("cpu", 3000), seed=0)
     assert config.training.steps == 3000 and config.training.batch == 32
     assert config.optimizer.warmup <= 300
+    assert config.loss.posterior_ramp == 0.7 and config.loss.posterior_end == 1.0
+    plain = experiment("table2", "mnist", "full", Length("cpu"), seed=0)
+    assert plain.loss == preset("mnist").loss
+    svhn = experiment("table1", "svhn", "full", Length("cpu", 3000), seed=0)
+    assert svhn.loss == preset("svhn").loss  # nothing is annealed there
     with pytest.raises(ScaeError, match="--steps is 0"):
         Length("cpu", 0)
 

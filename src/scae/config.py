@@ -220,8 +220,8 @@ class ConstellationDataConfig:
     """Patterns a scene may contain, each kept with probability `keep`."""
     keep: float = 0.5
     """Probability of each pattern. Paper: 0.5."""
-    keep_steps: int = 0
-    """Steps of a training over which that probability falls from 1 to `keep`. Paper: 0."""
+    keep_share: float = 0.0
+    """Share of a training's steps over which that probability falls from 1. Paper: 0."""
     max_rotation: float = 180.0
     """Rotation in degrees, uniform within plus or minus this. Paper: 180; released: 90."""
     scale: tuple[float, float] = (1.0, 4.0)

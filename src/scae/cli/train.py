@@ -133,7 +133,7 @@ def _train(options: TrainImages | TrainPoints) -> tuple["TrainedRun | None", "Re
     if isinstance(experiment, ImageExperiment):
         source = image_source(experiment.data, options.data_dir, seed)
     else:
-        source = point_source(experiment.data, seed)
+        source = point_source(experiment.data, seed, experiment.training.steps)
     run = train(
         experiment,
         source,

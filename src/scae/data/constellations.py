@@ -110,9 +110,10 @@ class ConstellationSource:
 
     name = "constellations"
 
-    def __init__(self, config: ConstellationDataConfig, seed: int) -> None:
+    def __init__(self, config: ConstellationDataConfig, seed: int, steps: int = 0) -> None:
+        """`steps` is the length of the training, whose first share may have fuller scenes."""
         check(config)
-        self.config, self._seed = config, seed
+        self.config, self._seed, self._full = config, seed, config.keep_share * steps
         self._cached: tuple[tuple[int, int], Scenes] | None = None
 
     @property
@@ -130,19 +131,18 @@ class ConstellationSource:
             chunk, position = divmod(step, BATCHES_PER_RANGE)
         if self._cached is None or self._cached[0] != (chunk, size):
             count = size * (BATCHES_PER_RANGE if self.config.normalise == "global" else 1)
-            config = _at_step(self.config, step - position)
+            config = self._at_step(step - position)
             draws = draw(config, stream(self._seed, SCENE, chunk), count)
             self._cached = (chunk, size), arrange(config, draws)
         scenes = self._cached[1]
         rows = slice(position * size + rows.start, position * size + rows.stop)
         return scenes.points[rows].clone(), scenes.presence[rows].clone()
 
-
-def _at_step(config: ConstellationDataConfig, step: int) -> ConstellationDataConfig:
-    """The generator's settings at a step of the training."""
-    if step >= config.keep_steps:
-        return config
-    return replace(config, keep=1 - (1 - config.keep) * step / config.keep_steps)
+    def _at_step(self, step: int) -> ConstellationDataConfig:
+        """The generator's settings at a step of the training."""
+        if step >= self._full:
+            return self.config
+        return replace(self.config, keep=1 - (1 - self.config.keep) * step / self._full)
 
 
 def generate(config: ConstellationDataConfig, seed: int, count: int) -> Scenes:
@@ -167,8 +167,8 @@ def check(config: ConstellationDataConfig) -> None:
         raise ScaeError(f"The scale range must be positive and ascending, got {low} to {high}.")
     if not 0 <= config.keep <= 1:
         raise ScaeError(f"The probability `keep` must lie in [0, 1], got {config.keep}.")
-    if config.keep_steps < 0:
-        raise ScaeError(f"`keep_steps` must be at least 0, got {config.keep_steps}.")
+    if not 0 <= config.keep_share <= 1:
+        raise ScaeError(f"`keep_share` must lie in [0, 1], got {config.keep_share}.")
     for field in ("max_rotation", "translation", "noise"):
         value = getattr(config, field)
         if not 0 <= value < float("inf"):

@@ -49,11 +49,11 @@ def image_source(
 
 
 def point_source(
-    config: ConstellationDataConfig, seed: int = 0
+    config: ConstellationDataConfig, seed: int = 0, steps: int = 0
 ) -> ConstellationSource | PointSource:
-    """Training batches of scenes: generated, or from the file that `config.name` names."""
+    """Batches for a training of `steps`: generated, or from the file that `config.name` names."""
     if config.name == "constellations":
-        return ConstellationSource(config, seed)
+        return ConstellationSource(config, seed, steps)
     return PointSource(load_points(config.name, config.normalise), seed)
 
 

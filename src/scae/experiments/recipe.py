@@ -69,6 +69,16 @@ def point_schedule(steps: int, batch: int = 64) -> TrainingConfig:
     return TrainingConfig(steps=steps, batch=batch)
 
 
+def short_losses(weights: LossWeights) -> LossWeights:
+    """The same losses for few steps: objects need most of them before they can choose well.
+
+    MNIST, 3 000 steps: 54.4 % LIN-MATCH instead of 35.9 % with shares meant for 22 000.
+    """
+    if weights.posterior_start >= 1:
+        return weights
+    return replace(weights, posterior_ramp=0.7, posterior_hold=1.0, posterior_end=1.0)
+
+
 def short(optimizer: OptimizerConfig, steps: int) -> OptimizerConfig:
     """The same optimiser for few steps: warm-up and averaging must fit inside them."""
     return replace(optimizer, warmup=min(optimizer.warmup, max(1, steps // 20)), average=0.995)

@@ -75,11 +75,13 @@ def _points(row: str, length: Length) -> ConstellationExperiment:
 
 
 def _timed(full: Experiment, length: Length, seed: int) -> Experiment:
-    training, optimizer = replace(full.training, seed=seed), full.optimizer
+    training, optimizer, loss = replace(full.training, seed=seed), full.optimizer, full.loss
     if length.budget == "smoke":
         training = replace(training, steps=SMOKE_STEPS, batch=SMOKE_BATCH)
     if length.steps is not None:
         training = replace(training, steps=length.steps)
     if length.budget != "paper" and training.steps < full.training.steps:
         optimizer = recipe.short(optimizer, training.steps)
-    return replace(full, training=training, optimizer=optimizer)
+        if isinstance(full, ImageExperiment):
+            loss = recipe.short_losses(loss)
+    return replace(full, training=training, optimizer=optimizer, loss=loss)

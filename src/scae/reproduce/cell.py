@@ -47,7 +47,7 @@ def run(folder: Path) -> dict[str, Any]:
         config,
         image_source(config.data, data_dir, seed)
         if isinstance(config, ImageExperiment)
-        else point_source(config.data, seed),
+        else point_source(config.data, seed, config.training.steps),
         folder,
         resume=RunFolder(folder).holds_run(),
         accelerator=spec["device"],
