@@ -82,6 +82,5 @@ def _timed(full: Experiment, length: Length, seed: int) -> Experiment:
         training = replace(training, steps=length.steps)
     if length.budget != "paper" and training.steps < full.training.steps:
         optimizer = recipe.short(optimizer, training.steps)
-        if isinstance(full, ImageExperiment):
-            loss = recipe.short_losses(loss)
+        loss = recipe.short_losses(loss)
     return replace(full, training=training, optimizer=optimizer, loss=loss)
