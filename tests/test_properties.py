@@ -404,6 +404,18 @@ def test_constellations_stay_finite(decoder: str, form: str, scale: float) -> No
     assert (segments[presence == 0] == -1).all() and (segments[presence == 1] >= 0).all()
 
 
+@pytest.mark.parametrize("decoder", ["capsules", "baseline"])
+def test_votes_are_never_surer_than_the_floor(decoder: str) -> None:
+    points = torch.randn(6, 5, 2, generator=generator(0))
+    free = small_constellation(decoder=decoder)
+    floored = small_constellation(decoder=decoder, min_scale=0.3)
+    floored.load_state_dict(free.state_dict())
+    sharp, blunt = (m.explain(points, torch.ones(6, 5)).votes.scale for m in (free, floored))
+    released = 0.01 if decoder == "capsules" else 1e-6
+    torch.testing.assert_close(blunt - 0.3, sharp - released)
+    assert blunt.min() > 0.3
+
+
 def test_noise_only_in_training_unless_asked() -> None:
     image = torch.rand(2, 1, 20, 18, generator=generator(3))
     for in_evaluation in (False, True):

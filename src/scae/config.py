@@ -191,6 +191,8 @@ class ConstellationConfig:
     """Eq. 14 as printed, released (over votes) or over objects. Paper: weight 0 for points."""
     within_constant: float | None = None
     """Target of the first term of eq. 13 set by hand; None uses K/C as in the paper."""
+    min_scale: float | None = None
+    """Least standard deviation of a vote; None: as released, 0.01 (baseline decoder 1e-6)."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
 
 

@@ -16,6 +16,7 @@ from scae.presence import add_noise
 from scae.set_transformer import LinearEncoding
 
 POSE = 6
+# Smallest standard deviation of a vote.
 MIN_SCALE = 0.01
 # The released baseline decoder has a smaller floor for its standard deviations.
 BASELINE_MIN_SCALE = 1e-6
@@ -112,10 +113,12 @@ class ObjectDecoder(nn.Module):
         noise: NoiseConfig,
         deformations: bool = True,
         learn_scale: bool = True,
+        min_scale: float = MIN_SCALE,
     ):
         super().__init__()
         self.parts, self.pose_kind, self.noise = parts, pose, noise
         self.deformations, self.learn_scale = deformations, learn_scale
+        self.min_scale = min_scale
         self.encode = CapsuleMLP(objects, (inputs, hidden, params))
         self.split = (POSE * parts, POSE, 1, parts, parts)
         self.decode = CapsuleMLP(objects, (params + 1, hidden, sum(self.split)), output_bias=False)
@@ -150,7 +153,10 @@ class ObjectDecoder(nn.Module):
         part_logit = part_logit.transpose(0, 1)  # (B, K, M)
         object_logit = add_noise(object_logit, self.noise, self.noise.object, training)
         part_logit = add_noise(part_logit, self.noise, self.noise.object_part, training)
-        scale = F.softplus(scale + 0.5) + MIN_SCALE if self.learn_scale else torch.ones_like(scale)
+        if self.learn_scale:
+            scale = F.softplus(scale + 0.5) + self.min_scale
+        else:
+            scale = torch.ones_like(scale)
         return PoseVotes(
             presence=object_logit.sigmoid()[..., None] * part_logit.sigmoid(),
             scale=scale.transpose(0, 1),
@@ -170,9 +176,17 @@ class BaselineDecoder(nn.Module):
     The released one returns pure noise as presence logits; here noise is *added* to them.
     """
 
-    def __init__(self, inputs: int, objects: int, parts: int, hidden: int, noise: NoiseConfig):
+    def __init__(
+        self,
+        inputs: int,
+        objects: int,
+        parts: int,
+        hidden: int,
+        noise: NoiseConfig,
+        min_scale: float = BASELINE_MIN_SCALE,
+    ):
         super().__init__()
-        self.parts, self.noise = parts, noise
+        self.parts, self.noise, self.min_scale = parts, noise, min_scale
         self.split = (1, parts, parts, 2 * parts)
         self.decode = CapsuleMLP(objects, (inputs, hidden, hidden, sum(self.split)))
 
@@ -185,7 +199,7 @@ class BaselineDecoder(nn.Module):
         part_logit = add_noise(part_logit, self.noise, self.noise.object_part, self.training)
         return PointVotes(
             presence=object_logit.sigmoid()[..., None] * part_logit.sigmoid(),
-            scale=F.softplus(scale + 0.5) + BASELINE_MIN_SCALE,
+            scale=F.softplus(scale + 0.5) + self.min_scale,
             object_logit=object_logit,
             part_logit=part_logit,
             deformation=encoding.new_zeros(()),

@@ -24,6 +24,8 @@ def check(config: ModelConfig) -> None:
         raise _error("noise.amplitude", config.noise.amplitude, "0 or more")
     if isinstance(config, ConstellationConfig):
         _sizes(config, {"votes": 1})
+        if config.min_scale is not None and not SMALLEST_SIGMA <= config.min_scale <= LARGEST_SIGMA:
+            raise _error("min_scale", config.min_scale, f"{SMALLEST_SIGMA} to {LARGEST_SIGMA:g}")
     else:
         _sizes(config, _STACKED)
         _images(config)

@@ -10,7 +10,14 @@ from torch import Tensor, nn
 from scae.config import ConstellationConfig
 from scae.mixtures import DUMMY_LOG_WEIGHT, Explanation, explain_points
 from scae.models.terms import LossTerms, ObjectPresences
-from scae.objects import BaselineDecoder, ObjectDecoder, PointVotes, PoseVotes
+from scae.objects import (
+    BASELINE_MIN_SCALE,
+    MIN_SCALE,
+    BaselineDecoder,
+    ObjectDecoder,
+    PointVotes,
+    PoseVotes,
+)
 from scae.set_transformer import SetTransformer
 from scae.sparsity import (
     posterior_sparsity,
@@ -57,6 +64,7 @@ class ConstellationAutoencoder(nn.Module):
                 config.object_pose,
                 config.noise,
                 config.deformations,
+                min_scale=MIN_SCALE if config.min_scale is None else config.min_scale,
             )
         else:
             self.decoder = BaselineDecoder(
@@ -65,6 +73,7 @@ class ConstellationAutoencoder(nn.Module):
                 config.votes,
                 config.capsule_hidden,
                 config.noise,
+                min_scale=BASELINE_MIN_SCALE if config.min_scale is None else config.min_scale,
             )
 
     def template_parameters(self) -> list[nn.Parameter]:
