@@ -404,6 +404,24 @@ def test_constellations_stay_finite(decoder: str, form: str, scale: float) -> No
     assert (segments[presence == 0] == -1).all() and (segments[presence == 1] >= 0).all()
 
 
+@pytest.mark.parametrize("alpha", ["learned", "coupled"])
+def test_black_background_explains_black_before_training(alpha: str) -> None:
+    black = torch.zeros(2, 1, 20, 18)
+    grey, dark = (
+        small_stacked(background=background, alpha=alpha).eval() for background in ("grey", "black")
+    )
+    for (name, one), other in zip(
+        grey.state_dict().items(), dark.state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, other) != name.startswith("templates.background")
+    value, weight = dark.templates.background_component()
+    assert value < 0.05 < grey.templates.background_component()[0]
+    if alpha == "learned":  # twenty opaque parts together weigh less
+        assert weight.exp() > 20
+    gain = dark.loss_terms(black).image_ll - grey.loss_terms(black).image_ll
+    assert gain > 0
+
+
 @pytest.mark.parametrize("decoder", ["capsules", "baseline"])
 def test_votes_are_never_surer_than_the_floor(decoder: str) -> None:
     points = torch.randn(6, 5, 2, generator=generator(0))

@@ -120,6 +120,8 @@ class StackedConfig:
     """A separate alpha channel, or alpha tied to the colours (footnote on SVHN)."""
     image_mixture: Form = "released"
     """Eq. 9 as printed (weight d*alpha, nothing outside) or released (d*exp(logit), background)."""
+    background: Literal["grey", "black"] = "grey"
+    """Released background at the start: grey and of little weight, or black and of much."""
     template_nonlinearity: Literal["sigmoid", "relu1"] = "sigmoid"
     """Maps template logits to [0, 1]. Released MNIST script: sigmoid."""
     colors: bool = True

@@ -16,6 +16,9 @@ from scae.rendering import PixelMixture
 COLOR_HIDDEN = 32
 MIN_SIGMA = 1e-4
 MIN_TEMPERATURE = 1e-4
+# A black background outweighs 20 opaque parts at first: grey parts on a grey background are
+# driven out of the picture before they have learned what to draw.
+BLACK_LOGIT, BLACK_WEIGHT = -3.0, 3.0
 # The release shifts relu1 colours so that templates start visible.
 RELU1_COLOR_SHIFT = 0.99
 
@@ -57,6 +60,10 @@ class Templates(nn.Module):
                 self.background_logit = nn.Parameter(torch.zeros(()))
             else:
                 self.temperature_logit = nn.Parameter(glorot_uniform_(torch.empty(()), 1, 1))
+            if config.background == "black":
+                nn.init.constant_(self.background, BLACK_LOGIT)
+                if config.alpha == "learned":
+                    nn.init.constant_(self.background_logit, BLACK_WEIGHT)
         if self.has_colors:
             self.color_hidden = linear(config.special_features, COLOR_HIDDEN)
             self.color_out = linear(COLOR_HIDDEN, config.channels)

@@ -42,7 +42,7 @@ SPARSITY = LossWeights(
 
 POINTS = OptimizerConfig(
     name="adam",
-    lr=5e-4,
+    lr=4e-4,
     betas=(0.9, 0.999),
     schedule="cosine",
     warmup=500,
