@@ -124,6 +124,8 @@ def constellation() -> ConstellationExperiment:
             posterior_sparsity="objects",
         ),
         loss=LossWeights(
+            # Released: 10. With three capsules for squares and triangles, each has to do both.
+            deformation=0.1,
             # A scene has 0 to 3 objects, so a fixed number per scene is the wrong target; and
             # eq. 13 sums over the batch: at the paper's weight 1 (whose released code has no
             # gradient there) its second term outweighs all others a hundredfold.
