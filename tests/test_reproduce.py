@@ -100,6 +100,8 @@ def test_steps_override_shortens_the_schedule() -> None:
     assert plain.loss == preset("mnist").loss
     svhn = experiment("table1", "svhn", "full", Length("cpu", 3000), seed=0)
     assert svhn.loss == preset("svhn").loss  # nothing is annealed there
+    scenes = experiment("constellations", "constellations", "full", Length("cpu", 3000), seed=0)
+    assert scenes.loss == preset("constellation").loss  # grows, but is never relaxed
     with pytest.raises(ScaeError, match="--steps is 0"):
         Length("cpu", 0)
 
