@@ -74,6 +74,8 @@ class LossWeights:
     """Second term of eq. 14. Paper: 10 (SVHN 0.26, CIFAR-10 7.32, constellations 0)."""
     two_parts: float = 0.0
     """"Wins at least two parts" loss, appendix C. Paper: 10 for constellations, else 0."""
+    guidance: float = 0.0
+    """Presences against groups of images that `scae.arrangements` finds; object stage. Paper: 0."""
     posterior_start: float = 1.0
     """Factor on both posterior weights at first; it grows to 1 by equal ratios. Paper: 1."""
     posterior_ramp: float = 0.8
@@ -285,7 +287,7 @@ class TrainingConfig:
     object_share: float = 0.0
     """Share of the steps, next, that train objects alone on fixed parts (cheap). Paper: 0."""
     start_from: str | None = None
-    """Weights file or run folder to start from instead of fresh weights, to chain trainings."""
+    """Shipped model, run folder or weights file to start from, to chain trainings. Paper: none."""
     batch: int = 128
     """Examples per update over all processes. Paper: 128 (constellations: 64)."""
     seed: int = 0

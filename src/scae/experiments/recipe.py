@@ -40,6 +40,15 @@ SPARSITY = LossWeights(
     posterior_end=0.1,
 )
 
+GUIDED = LossWeights(
+    prior_between=0.3,
+    # Groups of images whose parts are arranged alike, found in seconds on the finished parts.
+    guidance=20.0,
+)
+"""Table 4, and guidance while objects learn on fixed parts."""
+
+GUIDED_IMAGES = replace(IMAGES, object_lr=5.0)  # parts no longer move, so objects can hurry
+
 POINTS = OptimizerConfig(
     name="adam",
     lr=4e-4,
@@ -56,12 +65,19 @@ BATCH = 32
 
 
 def image_schedule(steps: int, batch: int = BATCH) -> TrainingConfig:
-    """A training of `steps` updates of both levels together.
-
-    Parts first and objects on fixed parts is cheaper per step, but special features then learn
-    nothing from the objects and presences cluster worse; see docs/training.md.
-    """
+    """A training of `steps` updates of both levels together."""
     return TrainingConfig(steps=steps, batch=batch)
+
+
+def staged_schedule(part_steps: int, object_steps: int, batch: int = BATCH) -> TrainingConfig:
+    """Parts alone, then objects on fixed parts: arrangements can only be found in the latter."""
+    steps = part_steps + object_steps
+    return TrainingConfig(
+        steps=steps,
+        batch=batch,
+        part_share=part_steps / steps,
+        object_share=object_steps / steps,
+    )
 
 
 def point_schedule(steps: int, batch: int = 64) -> TrainingConfig:

@@ -1,12 +1,13 @@
 """Stacked Capsule Autoencoder: parts of an image, objects of the parts (sections 2.2-2.4)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from scae.arrangements import Arrangements, presence_guidance
 from scae.config import StackedConfig
 from scae.edges import sobel_target
 from scae.initialisation import glorot_uniform_
@@ -183,14 +184,25 @@ class StackedCapsuleAutoencoder(nn.Module):
         )
         return LossTerms(image_ll, *[zero] * (len(fields(LossTerms)) - 1))
 
-    def object_terms(self, image: Float[Tensor, "batch channels height width"]) -> LossTerms:
-        """The object level alone, on parts that are taken as given: no image likelihood."""
+    def object_terms(
+        self,
+        image: Float[Tensor, "batch channels height width"],
+        arrangements: Arrangements | None = None,
+    ) -> LossTerms:
+        """The object level alone, on parts that are taken as given: no image likelihood.
+
+        With `arrangements`, the guidance they give is a term as well.
+        """
         with torch.no_grad():
             parts = self.part_encoder(image)
             colors = self.templates.colors(parts.features)
         votes, mixture = self.explain_parts(parts, colors)
         explanation = StackedExplanation(parts, colors, votes, mixture)
-        return self._object_terms(explanation, image.new_zeros(()))
+        terms = self._object_terms(explanation, image.new_zeros(()))
+        if arrangements is None:
+            return terms
+        guidance = presence_guidance(votes.prior, arrangements.groups(parts.pose))
+        return replace(terms, guidance=guidance)
 
     def _object_terms(
         self, explanation: StackedExplanation, image_ll: Float[Tensor, ""]
@@ -211,6 +223,7 @@ class StackedCapsuleAutoencoder(nn.Module):
             posterior_within=posterior.within,
             posterior_between=posterior.between,
             two_parts=image_ll.new_zeros(()),
+            guidance=image_ll.new_zeros(()),
         )
 
     def object_presences(

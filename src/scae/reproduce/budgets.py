@@ -54,7 +54,8 @@ def experiment(target: Target, dataset: str, row: str, length: Length, seed: int
     """The complete configuration of one run; `row` is `full` or what is left out."""
     if target == "constellations":
         return _timed(_points(row, length), length, seed)
-    full = preset(f"{dataset}-paper" if length.budget == "paper" else dataset)
+    recipe_name = f"{dataset}-joint" if target == "table2" else dataset
+    full = preset(f"{dataset}-paper" if length.budget == "paper" else recipe_name)
     assert isinstance(full, ImageExperiment)
     if target == "table2":
         # Table 2 reports the test split (section 3.3), so no model of it trains on that.

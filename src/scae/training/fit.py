@@ -86,7 +86,7 @@ def train(
         torch.manual_seed(experiment.training.seed)
         model = models.build(experiment.model)
         if experiment.training.start_from is not None:
-            start_from(model, Path(experiment.training.start_from))
+            start_from(model, experiment.training.start_from)
         stop = StopRequest()
         module = TrainingModule(model, experiment, source, stop)
         recorder = Recorder(run)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
+from scae.arrangements import Arrangements
 from scae.config import Experiment
 from scae.data.interface import Source
 from scae.distributed import rank, world
@@ -22,6 +23,7 @@ from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.training.annealing import annealed
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
+from scae.training.guidance import check_guidance, find_arrangements
 from scae.training.numbers import check_optimizer
 from scae.training.signals import StopRequest
 from scae.training.stages import StageName, stage_at, stages
@@ -53,6 +55,7 @@ class TrainingModule(pl.LightningModule):
         self.stopping = False
         self.step = 0
         self.seconds = 0.0
+        check_guidance(experiment)
         self.guard = Guard.of(experiment.training)
         self.verdict = Verdict.UPDATE
         self.loss_names = ["loss"]
@@ -67,6 +70,7 @@ class TrainingModule(pl.LightningModule):
             stage.name: _terms_of(model, stage.name, experiment.training.compile)
             for stage in stages(experiment.training)
         }
+        self.arrangements: Arrangements | None = None
         self._batch: tuple[int, tuple[Tensor, ...]] | None = None
 
     def configure_optimizers(self) -> Optimizer:
@@ -99,15 +103,19 @@ class TrainingModule(pl.LightningModule):
     def training_step(self, tick: int, index: int) -> None:
         """Compute loss and gradient of step `self.step` and, if they are finite, update."""
         config, step = self.experiment, self.step
+        stage = stage_at(config.training, step)
+        guided = stage.name == "objects" and config.loss.guidance > 0
+        if guided and self.arrangements is None:
+            self.arrangements = self._find_arrangements()
         batch = self._take_batch(step)
         torch.manual_seed(step_seed(config.training.seed, step))
         optimizer = self.optimizer
         self._set_learning_rate(optimizer)
         optimizer.zero_grad(set_to_none=True)
-        stage = stage_at(config.training, step)
         weights = annealed(config.loss, (step - stage.start) / stage.length)
+        guide = (self.arrangements,) if guided else ()
         with self._autocast():
-            terms = self._loss_terms[stage.name](*batch)
+            terms = self._loss_terms[stage.name](*batch, *guide)
             loss = terms.total(weights)
         if not loss.requires_grad:
             raise ScaeError(
@@ -165,6 +173,17 @@ class TrainingModule(pl.LightningModule):
         if self.device.type == "cpu":
             return batch
         return tuple(x.pin_memory().to(self.device, non_blocking=True) for x in batch)
+
+    def _find_arrangements(self) -> Arrangements:
+        """The same on all processes, whatever their processors."""
+        assert isinstance(self.model, StackedCapsuleAutoencoder)
+        found = None
+        if self.trainer.is_global_zero:
+            found = find_arrangements(self.model, self.experiment, self.source)
+        if world() > 1:
+            found = self.trainer.strategy.broadcast(found)
+        assert found is not None
+        return found.to(self.device)
 
     def _set_learning_rate(self, optimizer: Optimizer) -> None:
         config = self.experiment

@@ -5,18 +5,18 @@ from pathlib import Path
 import torch
 
 from scae import weights_file
+from scae.api.loading import find_weights
 from scae.errors import ScaeError
 from scae.models import CapsuleModel
-from scae.training.run_folder import RunFolder
 
 
-def start_from(model: CapsuleModel, source: Path) -> None:
-    """Copy the weights of `source`, a weights file or a run folder, into `model`.
+def start_from(model: CapsuleModel, source: str | Path) -> None:
+    """Copy the weights of `source`, a shipped model, a run folder or a file, into `model`.
 
     The other model may be larger or smaller: every tensor that fits by name and shape is
     taken, the others keep their fresh values.
     """
-    path = RunFolder(source).weights if source.is_dir() else source
+    path = find_weights(source)
     _, given = weights_file.load_weights(path)
     own = model.state_dict()
     fitting = {n: t for n, t in given.items() if n in own and own[n].shape == t.shape}
