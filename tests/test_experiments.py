@@ -108,7 +108,7 @@ def test_release_preset_is_the_authors_script():
 
 def test_all_names_of_the_issue_exist():
     assert len(ABLATIONS) == 12
-    assert len(names()) == 8 + 5 + 2 + 2 * 12
+    assert len(names()) == 10 + 5 + 2 + 2 * 12
     assert len(set(names())) == len(names())
 
 
@@ -117,7 +117,7 @@ def test_all_names_of_the_issue_exist():
 def test_an_ablation_changes_what_it_says_and_nothing_else(base, name):
     changed = {
         line.partition(":")[0]
-        for line in config_json.differences(preset(base), preset(f"{base}/{name}"))
+        for line in config_json.differences(preset(f"{base}-joint"), preset(f"{base}/{name}"))
     } - {"name", "source"}
     posterior = {"loss.posterior_within", "loss.posterior_between"}
     prior = {"loss.prior_within", "loss.prior_between"}

@@ -1,8 +1,11 @@
 """Parts first, then objects on fixed parts, then both: what each stage trains."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from scae.arrangements import fit_arrangements
 from scae.config import (
     LossWeights,
     OptimizerConfig,
@@ -13,7 +16,10 @@ from scae.config import (
 from scae.errors import ScaeError
 from scae.models import StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer
+from scae.training import read_table
+from scae.training.guidance import check_guidance
 from scae.training.stages import stage_at, stages
+from training_runs import guided_experiment, images_experiment, run
 
 
 def small() -> StackedCapsuleAutoencoder:
@@ -96,3 +102,37 @@ def test_templates_have_their_own_learning_rate() -> None:
     assert {id(p) for p in groups["templates"]["params"]} == {
         id(p) for p in model.template_parameters()
     }
+
+
+def test_guidance_is_a_term_of_the_object_stage_alone() -> None:
+    image = torch.rand(40, 1, 16, 16, generator=torch.Generator().manual_seed(0))
+    model = small().eval()
+    arrangements = fit_arrangements(model.part_encoder(image).pose, 2, restarts=1)
+    plain, guided = model.object_terms(image), model.object_terms(image, arrangements)
+    assert plain.guidance.item() == 0 and guided.guidance.item() > 0
+    for name, term in plain.named().items():
+        if name != "guidance":
+            torch.testing.assert_close(guided.named()[name], term)
+    difference = guided.total(LossWeights(guidance=2.0)) - plain.total(LossWeights())
+    torch.testing.assert_close(difference, 2 * guided.guidance)
+    guided.guidance.backward()
+    assert all(p.grad is None for p in model.part_parameters())
+
+
+def test_guided_objects_follow_the_groups(tmp_path) -> None:
+    experiment = guided_experiment(steps=60, object_share=0.6)
+    experiment = replace(experiment, optimizer=OptimizerConfig(name="adam", lr=1e-2))
+    run(experiment, tmp_path)
+    table = read_table(tmp_path / "metrics.csv")
+    guidance = dict(zip(table["step"], table["guidance"], strict=True))
+    assert guidance[24] == 0  # the last step of the parts
+    assert 0 < guidance[60] < guidance[26]
+
+
+def test_guidance_without_an_object_stage_is_refused(tmp_path) -> None:
+    experiment = replace(images_experiment(), loss=LossWeights(guidance=1.0))
+    with pytest.raises(ScaeError, match=r"loss\.guidance is 1\.0 .* training\.object_share"):
+        run(experiment, tmp_path / "run")
+    for weight in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ScaeError, match=r"loss\.guidance is"):
+            check_guidance(replace(guided_experiment(), loss=LossWeights(guidance=weight)))

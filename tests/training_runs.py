@@ -76,6 +76,13 @@ def images_experiment(**training: Any) -> ImageExperiment:
     )
 
 
+def guided_experiment(**training: Any) -> ImageExperiment:
+    """The same in stages, with objects guided by arrangements of parts."""
+    experiment = images_experiment(**{"part_share": 0.4, "object_share": 0.4} | training)
+    model = replace(experiment.model, classes=4)
+    return replace(experiment, model=model, loss=LossWeights(guidance=1.0))
+
+
 def image_data(labels: Tensor | None = None) -> ImageData:
     """Random images; what they show does not matter here."""
     generator = torch.Generator().manual_seed(0)
@@ -150,6 +157,7 @@ EXPERIMENTS = {
     "points": points_experiment,
     "images": images_experiment,
     "stages": partial(images_experiment, part_share=0.4, object_share=0.4),
+    "guided": guided_experiment,
 }
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from scae.config import Experiment, ImageExperiment
@@ -69,7 +69,7 @@ def preset(name: str) -> Experiment:
         return function()
     base, _, edit = name.partition("/")
     if base in ABLATED and edit in ABLATIONS:
-        return ablate(ABLATED[base](), edit)
+        return replace(ablate(ABLATED[base](), edit), name=name)
     near = difflib.get_close_matches(name, names(), 1)
     hint = f"did you mean {near[0]!r}?" if near else "`scae presets` lists them."
     raise ScaeError(f"There is no preset {name!r}; {hint}")
