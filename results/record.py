@@ -45,6 +45,13 @@ ROWS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ),
     ("mnist", "LIN-PRED", PREDICT, TABLE1_LIN_PRED["mnist"].text),
     ("mnist40", "LIN-MATCH", MATCH, TABLE2["full"]["mnist40"].text),
+    ("mnist40", "LIN-PRED", PREDICT, "not in the paper"),
+    (
+        "mnist40",
+        "LIN-MATCH, affNIST-style",
+        ("affnist-style", "lin_match", "prior", "train-target"),
+        TABLE2["full"]["affnist"].text + " on affNIST itself",
+    ),
     ("svhn", "LIN-MATCH", MATCH, TABLE1_LIN_MATCH["svhn"].text),
     ("svhn", "LIN-PRED", PREDICT, TABLE1_LIN_PRED["svhn"].text),
     ("cifar10", "LIN-MATCH", MATCH, TABLE1_LIN_MATCH["cifar10"].text),
@@ -52,6 +59,9 @@ ROWS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("digits", "LIN-MATCH", MATCH, "not in the paper"),
     ("digits", "LIN-PRED", PREDICT, "not in the paper"),
 )
+
+ELSEWHERE = {"mnist40": ("affnist-style",)}
+"""Data of other distributions that a preset is scored on as well."""
 
 ABOUT = {
     "constellation": "A Constellation Capsule Autoencoder (section 2.1): three object capsules "
@@ -194,6 +204,9 @@ def record(
     experiment = loaded.experiment
     with open(folder / "metrics.csv", newline="") as file:
         last = list(csv.DictReader(file))[-1]
+    evaluation = score(loaded.model, experiment).to_dict()
+    for dataset in ELSEWHERE.get(experiment.name, ()):
+        evaluation[dataset] = score(loaded.model, experiment, dataset).to_dict()
     environment = json.loads((folder / "environment.json").read_text())
     environment["commit"] = environment["commit"] or commit
     run = {
@@ -204,7 +217,7 @@ def record(
         "hours": round(float(last["seconds"]) / 3600, 3),
         "recorded": date.today().isoformat(),
         "environment": environment,
-        "evaluation": score(loaded.model, experiment).to_dict(),
+        "evaluation": evaluation,
         "note": note,
     }
     path = HERE / f"{experiment.name}-seed{experiment.training.seed}.json"
