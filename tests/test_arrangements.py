@@ -29,6 +29,11 @@ def scenes(images: int, groups: int = 3, parts: int = 12, noise: float = 0.02, s
     return pose + noise * torch.randn(pose.shape, generator=draw), label
 
 
+def fit(pose: torch.Tensor, groups: int, *args: int, **options: int) -> Arrangements:
+    """All parts present."""
+    return fit_arrangements(pose, torch.ones(pose.shape[:2]), groups, *args, **options)
+
+
 def agreement(groups: torch.Tensor, label: torch.Tensor) -> float:
     """Share of images in the right group under the best naming of groups."""
     found = groups.argmax(1)
@@ -39,6 +44,7 @@ def agreement(groups: torch.Tensor, label: torch.Tensor) -> float:
 def some_mixture(seed: int = 0, groups: int = 2, values: int = 12, factors: int = 3):
     draw = generator(seed)
     return Arrangements(
+        torch.arange(values // 6),
         torch.ones(values, dtype=torch.float64),
         torch.randn(groups, values, generator=draw).double(),
         torch.randn(groups, values, factors, generator=draw).double(),
@@ -71,7 +77,7 @@ def test_an_iteration_never_lowers_the_likelihood(seed: int) -> None:
 
 def test_groups_are_found_under_affine_maps_and_on_new_images() -> None:
     pose, label = scenes(900)
-    mixture = fit_arrangements(pose[:600], 3, restarts=3)
+    mixture = fit(pose[:600], 3, restarts=3)
     assert agreement(mixture.groups(pose[:600]), label[:600]) > 0.99
     assert agreement(mixture.groups(pose[600:]), label[600:]) > 0.99
     # The maps alone spread images further than arrangements do: k-means cannot tell them apart.
@@ -83,16 +89,15 @@ def test_the_most_likely_of_several_starts_is_kept() -> None:
     pose, _ = scenes(300, groups=4, noise=0.3)
 
     def likelihood(mixture: Arrangements) -> float:
-        flat = pose.flatten(1) / mixture.scale
-        return float(mixture.log_joint(flat).logsumexp(1).mean())
+        return float(mixture.log_joint(mixture.flat(pose)).logsumexp(1).mean())
 
-    one, several = (likelihood(fit_arrangements(pose, 4, restarts=n)) for n in (1, 4))
+    one, several = (likelihood(fit(pose, 4, restarts=n)) for n in (1, 4))
     assert several >= one
 
 
 def test_fitting_is_a_function_of_poses_and_seed() -> None:
     pose, _ = scenes(120)
-    first, second, other = (fit_arrangements(pose, 3, seed, 2) for seed in (0, 0, 1))
+    first, second, other = (fit(pose, 3, seed, 2) for seed in (0, 0, 1))
     assert all(torch.equal(a, second.tensors()[n]) for n, a in first.tensors().items())
     assert not torch.equal(first.mean, other.mean)
 
@@ -131,9 +136,31 @@ def test_guidance_of_certain_presences_is_finite() -> None:
 def test_parts_that_never_move_do_no_harm() -> None:
     pose, label = scenes(300)
     pose[:, 2] = torch.eye(2, 3)
-    assert agreement(fit_arrangements(pose, 3, restarts=3).groups(pose), label) > 0.99
+    assert agreement(fit(pose, 3, restarts=3).groups(pose), label) > 0.99
 
 
 def test_too_few_images_are_refused() -> None:
     with pytest.raises(ScaeError, match="7 images are too few to find 4 groups"):
-        fit_arrangements(scenes(7)[0], 4)
+        fit(scenes(7)[0], 4)
+
+
+def test_where_an_object_is_does_not_matter() -> None:
+    pose, _ = scenes(120)
+    mixture = fit(pose, 3, restarts=1)
+    moved = pose.clone()
+    moved[..., 2] += torch.randn(120, 1, 2, generator=generator(5))
+    torch.testing.assert_close(mixture.groups(moved), mixture.groups(pose), atol=1e-3, rtol=0)
+
+
+def test_parts_that_hardly_ever_show_do_not_count() -> None:
+    pose, label = scenes(300)
+    presence = torch.ones(300, 12)
+    presence[:, 4] = 0.1
+    mixture = fit_arrangements(pose, presence, 3, restarts=3)
+    assert mixture.parts.tolist() == [0, 1, 2, 3, *range(5, 12)]
+    wild = pose.clone()
+    wild[:, 4] = 100 * torch.randn(300, 2, 3, generator=generator(6))
+    assert torch.equal(mixture.groups(wild), mixture.groups(pose))
+    assert agreement(mixture.groups(pose), label) > 0.99
+    # With nothing present at all, all parts are as good as each other.
+    assert len(fit_arrangements(pose, torch.zeros(300, 12), 3, restarts=1).parts) == 12

@@ -107,7 +107,8 @@ def test_templates_have_their_own_learning_rate() -> None:
 def test_guidance_is_a_term_of_the_object_stage_alone() -> None:
     image = torch.rand(40, 1, 16, 16, generator=torch.Generator().manual_seed(0))
     model = small().eval()
-    arrangements = fit_arrangements(model.part_encoder(image).pose, 2, restarts=1)
+    parts = model.part_encoder(image)
+    arrangements = fit_arrangements(parts.pose, parts.presence, 2, restarts=1)
     plain, guided = model.object_terms(image), model.object_terms(image, arrangements)
     assert plain.guidance.item() == 0 and guided.guidance.item() > 0
     for name, term in plain.named().items():

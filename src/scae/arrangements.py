@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from sklearn.cluster import KMeans
 from torch import Tensor
 
@@ -30,6 +30,7 @@ BALANCE_ROUNDS = 10
 # Variances are in units of a pose's own over all images: parts that hardly ever move must not
 # decide everything.
 LEAST_NOISE, LEAST_VARIANCE, STILL = 0.2, 1e-3, 1e-6
+MOSTLY = 0.5  # mean presence of a part whose pose counts
 KMEANS_IMAGES, KMEANS_ITERATIONS = 4000, 10
 NEGLIGIBLE = 1e-9  # of a group's images: such members are left out, which saves most of the time
 SUREST = 1e-5  # keeps logarithms of presences finite
@@ -38,8 +39,13 @@ KMEANS_TRUST = 0.9  # what k-means assigns is a start, not certain
 
 @dataclass(frozen=True)
 class Arrangements:
-    """A mixture of arrangements: pose = scale * (mean + loadings z + noise), z standard normal."""
+    """A mixture of arrangements: pose = scale * (mean + loadings z + noise), z standard normal.
 
+    Poses are those of the parts that are mostly present, with their common shift taken out.
+    """
+
+    parts: Int64[Tensor, "used"]
+    """Which parts: those that hardly ever show have poses that mean nothing."""
     scale: Float[Tensor, "values"]
     """Standard deviation of each number of a pose, x and y taken together: OV mixes the two."""
     mean: Float[Tensor, "groups values"]
@@ -51,7 +57,11 @@ class Arrangements:
     @torch.no_grad()
     def groups(self, pose: Float[Tensor, "images parts 2 3"]) -> Weights:
         """Probability of each group for each image."""
-        return self.log_joint(pose.to(self.scale).flatten(1) / self.scale).softmax(1)
+        return self.log_joint(self.flat(pose)).softmax(1)
+
+    def flat(self, pose: Float[Tensor, "images parts 2 3"]) -> Flat:
+        """Poses as the mixture has them."""
+        return _centred(pose[:, self.parts].to(self.scale)).flatten(1) / self.scale
 
     def log_joint(self, flat: Flat) -> Weights:
         """log p(x, group) of scaled poses, all groups being equally frequent, up to a constant."""
@@ -68,10 +78,16 @@ class Arrangements:
             loadings = cross @ torch.linalg.inv(spread + back @ cross)
             noise = covariance.diagonal() - (loadings * cross).sum(1)
             found.append((mean, loadings, noise.clamp_min(LEAST_NOISE)))
-        return type(self)(self.scale, *map(torch.stack, zip(*found, strict=True)))
+        return type(self)(self.parts, self.scale, *map(torch.stack, zip(*found, strict=True)))
 
     @classmethod
-    def start(cls, scale: Float[Tensor, "values"], flat: Flat, weights: Weights) -> "Arrangements":
+    def start(
+        cls,
+        parts: Int64[Tensor, "used"],
+        scale: Float[Tensor, "values"],
+        flat: Flat,
+        weights: Weights,
+    ) -> "Arrangements":
         """Means and principal directions of images shared out by `weights`."""
         factors = min(FACTORS, flat.shape[1] - 1)
         found = []
@@ -82,15 +98,20 @@ class Arrangements:
             loadings = direction[:, -factors:] * above.clamp_min(LEAST_VARIANCE).sqrt()
             noise = covariance.diagonal() - loadings.square().sum(1)
             found.append((mean, loadings, noise.clamp_min(LEAST_NOISE)))
-        return cls(scale, *map(torch.stack, zip(*found, strict=True)))
+        return cls(parts, scale, *map(torch.stack, zip(*found, strict=True)))
 
     def tensors(self) -> dict[str, Tensor]:
         """All parameters by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def to(self, device: torch.device | torch.dtype) -> "Arrangements":
-        """The same on another device or with another precision."""
+    def to(self, device: torch.device) -> "Arrangements":
+        """The same on another device."""
         return type(self)(**{name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+    def float(self) -> "Arrangements":
+        """The same in single precision."""
+        tensors = self.tensors()
+        return type(self)(tensors.pop("parts"), *(tensor.float() for tensor in tensors.values()))
 
     def _of_group(self, group: int, flat: Flat) -> Float[Tensor, "images"]:
         away, noise = flat - self.mean[group], self.noise[group]
@@ -139,6 +160,7 @@ def presence_guidance(
 @torch.no_grad()
 def fit_arrangements(
     pose: Float[Tensor, "images parts 2 3"],
+    presence: Float[Tensor, "images parts"],
     groups: int,
     seed: int = 0,
     restarts: int = RESTARTS,
@@ -152,19 +174,28 @@ def fit_arrangements(
             f"{len(pose)} images are too few to find {groups} groups in; give at least twice as "
             "many images as model.classes, or set loss.guidance to 0."
         )
-    pose = pose.detach().cpu().double()
+    pose, presence = (x.detach().cpu().double() for x in (pose, presence))
+    common = presence.mean(0)
+    parts = (common >= min(MOSTLY, float(common.max()))).nonzero().squeeze(1)
+    pose = _centred(pose[:, parts])
     scale = (pose.std((0, 2), keepdim=True) + STILL).expand_as(pose[:1]).flatten()
     flat = pose.flatten(1) / scale
     best, highest = None, -np.inf
     for trial in range(restarts):
-        found = Arrangements.start(scale, flat, _kmeans(flat, groups, seed, trial))
+        found = Arrangements.start(parts, scale, flat, _kmeans(flat, groups, seed, trial))
         for _ in range(ITERATIONS):
             found = found.updated(flat, balanced(found.log_joint(flat)))
         likelihood = float(found.log_joint(flat).logsumexp(1).mean())
         if best is None or likelihood > highest:
             best, highest = found, likelihood
     assert best is not None
-    return best.to(torch.float32)
+    return best.float()
+
+
+def _centred(pose: Float[Tensor, "images used 2 3"]) -> Float[Tensor, "images used 2 3"]:
+    """Poses relative to the mean shift of the parts: where an object is, is not what it is."""
+    shift = pose[..., 2:]  # (N, M, 2, 1)
+    return torch.cat([pose[..., :2], shift - shift.mean(1, keepdim=True)], -1)
 
 
 def _moments(flat: Flat, weight: Float[Tensor, "images"]) -> tuple[Tensor, Tensor]:

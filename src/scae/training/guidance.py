@@ -38,8 +38,15 @@ def find_arrangements(
     if isinstance(source, Sized):
         images = min(images, len(source))
     device = next(model.parameters()).device
-    poses = [
-        model.part_encoder(source.batch(step, size)[0].to(device)).pose.float().cpu()
+    model.eval()  # without noise, so that nothing depends on the generator's state
+    found = [
+        model.part_encoder(source.batch(step, size)[0].to(device))
         for step in range(max(1, images // size))
     ]
-    return fit_arrangements(torch.cat(poses), model.config.classes, experiment.training.seed)
+    model.train()
+    return fit_arrangements(
+        torch.cat([parts.pose for parts in found]).float(),
+        torch.cat([parts.presence for parts in found]).float(),
+        model.config.classes,
+        experiment.training.seed,
+    )
