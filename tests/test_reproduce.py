@@ -97,7 +97,7 @@ def test_steps_override_shortens_the_schedule() -> None:
     assert config.optimizer.warmup <= 300
     assert config.loss.posterior_ramp == 0.7 and config.loss.posterior_end == 1.0
     plain = experiment("table2", "mnist", "full", Length("cpu"), seed=0)
-    assert plain.loss == preset("mnist").loss
+    assert plain.loss == preset("mnist-joint").loss
     svhn = experiment("table1", "svhn", "full", Length("cpu", 3000), seed=0)
     assert svhn.loss == preset("svhn").loss  # nothing is annealed there
     scenes = experiment("constellations", "constellations", "full", Length("cpu", 3000), seed=0)

@@ -59,7 +59,8 @@ def with_batch(experiment: Experiment, batch: int) -> Experiment:
 def whole_steps(experiment: Experiment) -> Experiment:
     """The experiment without stages that train one level only: a step has all losses."""
     training = replace(experiment.training, part_share=0.0, object_share=0.0, start_from=None)
-    return replace(experiment, training=training)
+    loss = replace(experiment.loss, guidance=0.0)
+    return replace(experiment, training=training, loss=loss)
 
 
 class BareStep(TrainingModule):

@@ -18,7 +18,7 @@ PAPER_SEEDS: dict[Target, int] = {"table1": 5, "table2": 10, "constellations": 5
 MEANING: dict[Budget, str] = {
     "smoke": f"{SMOKE_STEPS} steps of {SMOKE_BATCH} examples, scored on {SMOKE_EXAMPLES}: shows "
     "that every cell runs, says nothing about the model",
-    "cpu": "the recommended recipes of this package",
+    "cpu": "the recommended recipes of this package, for table 2 without guidance",
     "paper": "the presets as printed, 300 000 steps",
 }
 

@@ -20,7 +20,7 @@ def check_guidance(experiment: Experiment) -> None:
     weight = experiment.loss.guidance
     if not 0 <= weight < float("inf"):
         raise ScaeError(f"loss.guidance is {weight}; give a number of at least 0.")
-    if weight and "objects" not in {stage.name for stage in stages(experiment.training)}:
+    if weight and not experiment.training.object_share:
         raise ScaeError(
             f"loss.guidance is {weight} but no stage trains objects on fixed parts, which is "
             "what it guides; set training.object_share above 0 or loss.guidance to 0."
