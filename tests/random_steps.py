@@ -105,6 +105,9 @@ def draw(rng: np.random.Generator, images: bool) -> Case:
     if images:
         stage = rng.choice(["", "part_share", "object_share"], p=[0.7, 0.15, 0.15])
         training = replace(training, **({stage: 1.0} if stage else {}))
+        # The only stage that can be guided; seldom, as fitting groups takes a second.
+        if stage == "object_share" and rng.random() < 0.3:
+            common["loss"] = replace(common["loss"], guidance=_weight(rng))
         model = _stacked(rng)
         shape = (BATCH, model.channels, *model.image_size)
         one = ImageExperiment("random", "none", model, training=training, **common)
@@ -201,7 +204,8 @@ def _losses(rng: np.random.Generator) -> LossWeights:
         "posterior_hold": hold,
         "posterior_end": _power(rng, -3, 3),
     }
-    weights = {f.name: _weight(rng) for f in fields(LossWeights) if f.name not in annealing}
+    others = {"guidance", *annealing}
+    weights = {f.name: _weight(rng) for f in fields(LossWeights) if f.name not in others}
     return LossWeights(**weights, **annealing)
 
 

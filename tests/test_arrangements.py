@@ -164,3 +164,18 @@ def test_parts_that_hardly_ever_show_do_not_count() -> None:
     assert agreement(mixture.groups(pose), label) > 0.99
     # With nothing present at all, all parts are as good as each other.
     assert len(fit_arrangements(pose, torch.zeros(300, 12), 3, restarts=1).parts) == 12
+
+
+def test_poses_that_are_not_finite_are_refused() -> None:
+    pose, _ = scenes(30)
+    pose[3, 2, 0, 0] = float("nan")
+    with pytest.raises(ScaeError, match=r"not finite.*loss\.guidance"):
+        fit(pose, 3)
+
+
+@pytest.mark.parametrize("different", [1, 2])
+def test_fewer_arrangements_than_groups_are_no_catastrophe(different: int) -> None:
+    pose = 1000 * scenes(different, groups=different)[0].repeat(40, 1, 1, 1)
+    mixture = fit(pose, 4, restarts=1)
+    assert all(torch.isfinite(tensor).all() for tensor in mixture.tensors().values())
+    torch.testing.assert_close(mixture.groups(pose).sum(1), torch.ones(len(pose)))

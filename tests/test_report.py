@@ -121,7 +121,7 @@ def test_report_is_one_whole_file(tmp_path: Path, figure_paths: list[Path]) -> N
     targets = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert links and {link[1:] for link in links} <= targets
-    for expected in ("torch", "2.8", "model.template_size", "12 min", "tables 1 and 2"):
+    for expected in ("torch", "2.8", "model.template_size", "12 min", "table 1, column MNIST"):
         assert expected in page.text
     stopped = f"stopped at step 50 of {experiment.training.steps:,}"
     for warning in (stopped, "2 steps were skipped", "uncommitted"):

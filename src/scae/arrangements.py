@@ -9,12 +9,14 @@ encoders need many thousand steps of gradient to find. Objects are then shown th
 they learn (`loss.guidance`).
 """
 
+import warnings
 from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from scae.errors import ScaeError
@@ -33,6 +35,7 @@ LEAST_NOISE, LEAST_VARIANCE, STILL = 0.2, 1e-3, 1e-6
 MOSTLY = 0.5  # mean presence of a part whose pose counts
 KMEANS_IMAGES, KMEANS_ITERATIONS = 4000, 10
 NEGLIGIBLE = 1e-9  # of a group's images: such members are left out, which saves most of the time
+EMPTY = 1e-15  # a group without images starts again from all of them
 SUREST = 1e-5  # keeps logarithms of presences finite
 KMEANS_TRUST = 0.9  # what k-means assigns is a start, not certain
 
@@ -174,6 +177,11 @@ def fit_arrangements(
             f"{len(pose)} images are too few to find {groups} groups in; give at least twice as "
             "many images as model.classes, or set loss.guidance to 0."
         )
+    if not (torch.isfinite(pose).all() and torch.isfinite(presence).all()):
+        raise ScaeError(
+            "Poses of the parts are not finite, so no groups can be found in them; train parts "
+            "with a lower optimizer.lr, or set loss.guidance to 0."
+        )
     pose, presence = (x.detach().cpu().double() for x in (pose, presence))
     common = presence.mean(0)
     parts = (common >= min(MOSTLY, float(common.max()))).nonzero().squeeze(1)
@@ -199,6 +207,7 @@ def _centred(pose: Float[Tensor, "images used 2 3"]) -> Float[Tensor, "images us
 
 
 def _moments(flat: Flat, weight: Float[Tensor, "images"]) -> tuple[Tensor, Tensor]:
+    weight = weight + EMPTY
     members = weight > NEGLIGIBLE * weight.sum()
     share, flat = weight[members] / weight[members].sum(), flat[members]
     mean = share @ flat
@@ -211,6 +220,9 @@ def _kmeans(flat: Flat, groups: int, seed: int, trial: int) -> Weights:
     data = flat.numpy()
     some = np.random.default_rng((seed, trial)).permutation(len(data))[:KMEANS_IMAGES]
     means = KMeans(groups, n_init=1, max_iter=KMEANS_ITERATIONS, random_state=seed + trial)
-    label = torch.from_numpy(means.fit(data[some]).predict(data)).long()
+    with warnings.catch_warnings():
+        # Fewer distinct poses than groups: they are shared out evenly later.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        label = torch.from_numpy(means.fit(data[some]).predict(data)).long()
     certain = torch.nn.functional.one_hot(label, groups).to(flat)
     return KMEANS_TRUST * certain + (1 - KMEANS_TRUST) / groups

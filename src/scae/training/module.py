@@ -175,15 +175,16 @@ class TrainingModule(pl.LightningModule):
         return tuple(x.pin_memory().to(self.device, non_blocking=True) for x in batch)
 
     def _find_arrangements(self) -> Arrangements:
-        """The same on all processes, whatever their processors."""
+        """Found by one process, so that all have the same to the last bit."""
         assert isinstance(self.model, StackedCapsuleAutoencoder)
-        found = None
-        if self.trainer.is_global_zero:
-            found = find_arrangements(self.model, self.experiment, self.source)
+        found: list[Arrangements | None] = [None]
+        if rank() == 0:
+            found = [find_arrangements(self.model, self.experiment, self.source)]
         if world() > 1:
-            found = self.trainer.strategy.broadcast(found)
-        assert found is not None
-        return found.to(self.device)
+            dist.broadcast_object_list(found)
+        [arrangements] = found
+        assert arrangements is not None
+        return arrangements.to(self.device)
 
     def _set_learning_rate(self, optimizer: Optimizer) -> None:
         config = self.experiment
