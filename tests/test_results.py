@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import scae
+
 RESULTS = Path(__file__).parents[1] / "results"
 WEIGHTS = Path(__file__).parents[1] / "src" / "scae" / "weights"
 
@@ -37,3 +39,9 @@ def test_recorded_runs_say_where_they_come_from(path: Path) -> None:
     assert run["command"].startswith("scae train ")
     assert run["environment"]["commit"] and run["environment"]["machine"]["processor"]
     assert run["hours"] > 0 and run["steps"] > 0
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_weights_name_no_place_of_the_machine_that_made_them(name: str) -> None:
+    start = scae.load(name).experiment.training.start_from
+    assert start is None or not Path(start).is_absolute()
