@@ -47,7 +47,7 @@ class Quadrants(nn.Module):
         prior = self.dropout(self.gain * means)
         return Both(prior, prior * torch.tensor([1.0, 1.0, 0.0, 0.0]))
 
-    def segment(self, points: Tensor, presence: Tensor) -> Tensor:
+    def segment(self, points: Tensor, presence: Tensor, views: int | None = None) -> Tensor:
         side = (points[..., 0] > 0).long()
         return torch.where(presence > 0.5, side, -1)
 

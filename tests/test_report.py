@@ -91,7 +91,9 @@ def scene_result() -> ConstellationResult:
             super().__init__()
             self.weight = torch.nn.Parameter(torch.zeros(()))
 
-        def segment(self, points: torch.Tensor, presence: torch.Tensor) -> torch.Tensor:
+        def segment(
+            self, points: torch.Tensor, presence: torch.Tensor, views: int | None = None
+        ) -> torch.Tensor:
             return torch.tensor([[0, 0, 1, 0], [0, 1, 1, 1]])
 
     return evaluate_constellations(Model(), points, np.ones((2, 4), np.float32), labels, capsules=2)

@@ -197,6 +197,8 @@ class ConstellationConfig:
     """Target of the first term of eq. 13 set by hand; None uses K/C as in the paper."""
     min_scale: float | None = None
     """Least standard deviation of a vote; None: as released, 0.01 (baseline decoder 1e-6)."""
+    views: int = 1
+    """Ways (1 to 8) to turn or mirror a scene; its likeliest explanation counts. Paper: 1."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
 
 

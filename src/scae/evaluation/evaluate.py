@@ -148,6 +148,8 @@ def evaluate_constellations(
     clock = _Clock()
     segments = segment(model, points, presence, batch)
     clock.lap("segments")
+    once = segment(model, points, presence, batch, views=1)
+    clock.lap("segments from one view")
     present, owners = _numpy(presence), _numpy(labels)
     scores = score_segmentation(segments, owners, present)
     clock.lap("scores")
@@ -161,6 +163,7 @@ def evaluate_constellations(
         n_empty_scenes=scores.empty_scenes,
         n_points=scores.points,
         baselines={
+            "one view": _summary(score_segmentation(once, owners, present)),
             "chance": _summary(chance_baseline(owners, present, capsules, seed)),
             "single capsule": _summary(single_capsule_baseline(owners, present)),
         },

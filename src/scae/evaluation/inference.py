@@ -43,7 +43,9 @@ class ImageModel(Model, Protocol):
 class PointModel(Model, Protocol):
     """A model that assigns points [B, N, 2] with presences [B, N] to objects."""
 
-    def segment(self, points: Tensor, presence: Tensor, /) -> Tensor: ...
+    def segment(
+        self, points: Tensor, presence: Tensor, /, *, views: int | None = None
+    ) -> Tensor: ...
 
 
 def presences(
@@ -62,16 +64,21 @@ def presences(
 
 
 def segment(
-    model: PointModel, points: Points, presence: PointPresence, batch: int = SCENE_BATCH
+    model: PointModel,
+    points: Points,
+    presence: PointPresence,
+    batch: int = SCENE_BATCH,
+    views: int | None = None,
 ) -> Int[np.ndarray, "scenes points"]:
-    """Object capsule of every point, -1 where a point is absent."""
+    """Object capsule of every point, -1 where a point is absent; `views` as in the model."""
     if len(points) == 0:
         raise ScaeError("There are no scenes to segment; give at least one.")
     segments = []
     with _inference(model) as device:
         for start in range(0, len(points), batch):
             rows = slice(start, start + batch)
-            part = model.segment(_floats(points[rows], device), _floats(presence[rows], device))
+            seen = _floats(points[rows], device), _floats(presence[rows], device)
+            part = model.segment(*seen, views=views)
             segments.append(part.cpu().numpy())
     return np.concatenate(segments)
 

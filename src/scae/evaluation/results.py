@@ -110,7 +110,8 @@ class ConstellationResult(_Json):
     n_points: int
     """Present points scored."""
     baselines: dict[str, dict[str, float]]
-    """Error, ARI and variation of information by chance and with a single capsule."""
+    """Error, ARI and variation of information by chance, with a single capsule, and of the
+    model when it sees each scene once, as in the paper."""
     seconds: dict[str, float]
     """Wall-clock time of the stages."""
     convention: str = SEGMENTATION_CONVENTION

@@ -5,6 +5,7 @@ from typing import Any
 
 from scae.config import ConstellationConfig, ModelConfig, SetTransformerConfig, StackedConfig
 from scae.errors import ScaeError
+from scae.views import MOST_VIEWS
 
 # A configuration may come with weights from a stranger: sizes beyond these are no models.
 LARGEST_SIZE = 1 << 20
@@ -26,6 +27,8 @@ def check(config: ModelConfig) -> None:
         _sizes(config, {"votes": 1})
         if config.min_scale is not None and not SMALLEST_SIGMA <= config.min_scale <= LARGEST_SIGMA:
             raise _error("min_scale", config.min_scale, f"{SMALLEST_SIGMA} to {LARGEST_SIGMA:g}")
+        if not 1 <= config.views <= MOST_VIEWS:
+            raise _error("views", config.views, f"1 to {MOST_VIEWS}")
     else:
         _sizes(config, _STACKED)
         _images(config)

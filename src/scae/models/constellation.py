@@ -1,10 +1,11 @@
 """Constellation Capsule Autoencoder and its baseline (sections 2.1, 3.1, appendices A.1, C)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from scae.config import ConstellationConfig
@@ -25,6 +26,9 @@ from scae.sparsity import (
     prior_sparsity,
     two_parts_loss,
 )
+from scae.views import choose, symmetries, turn_points, turn_poses
+
+Rows = TypeVar("Rows", bound=PoseVotes | PointVotes | Explanation)
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,29 @@ class ConstellationExplanation:
     def winner(self) -> Int[Tensor, "batch points"]:
         """The object with the most probable vote for each point (section 2.1)."""
         return self.mixture.winner // self.votes.presence.shape[2]
+
+    def turned(self, view: Float[Tensor, "2 2"]) -> "ConstellationExplanation":
+        """The same explanation of turned points: only places and poses change."""
+        votes = self.votes
+        if isinstance(votes, PointVotes):
+            return replace(self, votes=replace(votes, points=turn_points(votes.points, view)))
+        poses = {name: turn_poses(getattr(votes, name), view) for name in ("pose", "object_pose")}
+        return replace(self, votes=replace(votes, **poses))
+
+    def where(
+        self, better: Bool[Tensor, "batch"], other: "ConstellationExplanation"
+    ) -> "ConstellationExplanation":
+        """This explanation for scenes where it is better, else the other one."""
+        return ConstellationExplanation(
+            _choose(better, self.votes, other.votes), _choose(better, self.mixture, other.mixture)
+        )
+
+
+def _choose(better: Bool[Tensor, "batch"], one: Rows, other: Rows) -> Rows:
+    """Every tensor scene by scene; the size of deformations is one number for all."""
+    pairs = {f.name: (getattr(one, f.name), getattr(other, f.name)) for f in fields(one)}
+    rows: dict[str, Any] = {n: choose(better, *pair) for n, pair in pairs.items() if pair[0].dim()}
+    return replace(one, **rows)
 
 
 class ConstellationAutoencoder(nn.Module):
@@ -88,6 +115,20 @@ class ConstellationAutoencoder(nn.Module):
         return list(self.parameters())
 
     def explain(
+        self,
+        points: Float[Tensor, "batch points 2"],
+        presence: Float[Tensor, "batch points"],
+        views: int | None = None,
+    ) -> ConstellationExplanation:
+        """The likeliest explanation of each scene over `views` views, by default the model's."""
+        best = self.explain_once(points, presence)
+        for view in symmetries(views or self.config.views)[1:].to(points):
+            seen = self.explain_once(turn_points(points, view), presence)
+            better = _log_likelihood(seen, presence) > _log_likelihood(best, presence)
+            best = seen.turned(view.mT).where(better, best)
+        return best
+
+    def explain_once(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
     ) -> ConstellationExplanation:
         """Encode scenes, cast votes and score every point under them (eq. 1-5)."""
@@ -105,13 +146,13 @@ class ConstellationAutoencoder(nn.Module):
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
     ) -> Float[Tensor, "batch"]:
         """log p of each scene: absent points do not count."""
-        return (self.explain(points, presence).mixture.log_likelihood * presence).sum(1)
+        return _log_likelihood(self.explain(points, presence), presence)
 
     def loss_terms(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
     ) -> LossTerms:
         """All terms of the loss for a batch of scenes."""
-        config, explanation = self.config, self.explain(points, presence)
+        config, explanation = self.config, self.explain_once(points, presence)
         votes, mixture = explanation.votes, explanation.mixture
         presences = votes.prior
         if config.prior_sparsity == "released":
@@ -153,14 +194,21 @@ class ConstellationAutoencoder(nn.Module):
         points: Float[Tensor, "batch points 2"],
         presence: Float[Tensor, "batch points"],
         mark_dummy: bool = False,
+        views: int | None = None,
     ) -> Int[Tensor, "batch points"]:
         """Object of every present point, -1 for absent ones.
 
         `mark_dummy` also gives -1 to points that the dummy explains better than any object.
         """
-        explanation = self.explain(points, presence)
+        explanation = self.explain(points, presence, views)
         unassigned = presence == 0
         if mark_dummy:
             best = explanation.mixture.responsibility.amax(-1)
             unassigned = unassigned | (explanation.mixture.dummy_share > best)
         return explanation.winner.masked_fill(unassigned, -1)
+
+
+def _log_likelihood(
+    explanation: ConstellationExplanation, presence: Float[Tensor, "batch points"]
+) -> Float[Tensor, "batch"]:
+    return (explanation.mixture.log_likelihood * presence).sum(1)
