@@ -135,8 +135,8 @@ def page() -> str:
             "",
             *table_lines(),
             "",
-            "[table2/](table2/README.md): the paper's ablations at 3 000 steps per run, and which of",
-            "its conclusions can be told at that budget.",
+            "[table2/](table2/README.md): the paper's ablations at 3 000 steps per run, and which",
+            "of its conclusions can be told at that budget.",
             "",
         ]
     )

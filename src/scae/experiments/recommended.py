@@ -132,7 +132,7 @@ def cifar10() -> ImageExperiment:
         ),
         data=ImageDataConfig(name="cifar10"),
         optimizer=recipe.IMAGES,
-        training=recipe.image_schedule(10_000),
+        training=recipe.image_schedule(6_000),
     )
 
 
@@ -149,11 +149,11 @@ def constellation() -> ConstellationExperiment:
             ),
             # A vote surer than this pays two capsules for sharing one pattern.
             min_scale=0.05,
+            # Votes that miss in one view seldom miss in all, and the likelihood knows.
+            views=8,
             posterior_sparsity="objects",
         ),
         loss=LossWeights(
-            # Released: 10. With three capsules for squares and triangles, each has to do both.
-            deformation=0.1,
             # A scene has 0 to 3 objects, so a fixed number per scene is the wrong target; and
             # eq. 13 sums over the batch: at the paper's weight 1 (whose released code has no
             # gradient there) its second term outweighs all others a hundredfold.
