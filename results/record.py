@@ -33,9 +33,22 @@ MEASURED = PACKAGE / "experiments" / "measured.json"
 # What each preset is scored by: the metric, where it is in the evaluation, the paper's value.
 MATCH, PREDICT = ("lin_match", "prior", "train-test"), ("lin_pred", "prior", "train-test")
 ERROR = ("segmentation_error",)
+ONE_VIEW = ("baselines", "one view", "segmentation_error")
 ROWS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("constellation", "segmentation error", ERROR, CONSTELLATIONS["full"].text),
+    (
+        "constellation",
+        "segmentation error, one view",
+        ONE_VIEW,
+        CONSTELLATIONS["full"].text,
+    ),
     ("constellation-baseline", "segmentation error", ERROR, CONSTELLATIONS["baseline"].text),
+    (
+        "constellation-baseline",
+        "segmentation error, one view",
+        ONE_VIEW,
+        CONSTELLATIONS["baseline"].text,
+    ),
     ("mnist", "LIN-MATCH", MATCH, TABLE2["full"]["mnist"].text),
     (
         "mnist",

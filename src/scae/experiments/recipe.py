@@ -47,7 +47,7 @@ GUIDED = LossWeights(
 )
 """Table 4, and guidance while objects learn on fixed parts."""
 
-GUIDED_IMAGES = replace(IMAGES, object_lr=5.0)  # parts no longer move, so objects can hurry
+STAGED_IMAGES = replace(IMAGES, object_lr=5.0)  # parts no longer move, so objects can hurry
 
 POINTS = OptimizerConfig(
     name="adam",

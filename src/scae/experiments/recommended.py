@@ -24,7 +24,7 @@ def digits() -> ImageExperiment:
         model=StackedConfig(sigma=recipe.SIGMA),
         loss=recipe.GUIDED,
         data=ImageDataConfig(name="digits", split="train"),
-        optimizer=recipe.short(recipe.GUIDED_IMAGES, steps),
+        optimizer=recipe.short(recipe.STAGED_IMAGES, steps),
         training=recipe.staged_schedule(steps // 2, steps // 2),
     )
 
@@ -37,7 +37,7 @@ def mnist() -> ImageExperiment:
         model=StackedConfig(sigma=recipe.SIGMA),  # every other field is MNIST's row of table 3
         loss=recipe.GUIDED,
         data=ImageDataConfig(name="mnist"),
-        optimizer=recipe.GUIDED_IMAGES,
+        optimizer=recipe.STAGED_IMAGES,
         training=recipe.staged_schedule(16_000, 10_000),
     )
 
