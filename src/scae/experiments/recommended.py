@@ -112,8 +112,8 @@ def svhn() -> ImageExperiment:
             posterior_between=0.26,
         ),
         data=ImageDataConfig(name="svhn"),
-        optimizer=recipe.IMAGES,
-        training=recipe.image_schedule(15_000),
+        optimizer=recipe.STAGED_IMAGES,
+        training=recipe.staged_schedule(10_000, 4_500),
     )
 
 
