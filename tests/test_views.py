@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from scae.errors import ScaeError
+from scae.mixtures import explain_points
 from scae.objects import PointVotes, PoseVotes
 from scae.views import MOST_VIEWS, symmetries, turn_points
 from small_models import point_capsules
@@ -51,8 +52,6 @@ def test_the_likeliest_view_is_kept(decoder: str, views: int) -> None:
 @pytest.mark.parametrize("decoder", ["capsules", "baseline"])
 def test_votes_come_back_unturned(decoder: str) -> None:
     """Scored again where they are said to be, votes explain the points as well as was said."""
-    from scae.mixtures import explain_points
-
     model = point_capsules(decoder=decoder, views=8).model.eval()
     points, presence = _scenes()
     kept = model.explain(points, presence)
