@@ -77,8 +77,9 @@ def images_experiment(**training: Any) -> ImageExperiment:
 
 
 def guided_experiment(**training: Any) -> ImageExperiment:
-    """The same in stages, with objects guided by arrangements of parts."""
-    experiment = images_experiment(**{"part_share": 0.4, "object_share": 0.4} | training)
+    """The same in stages, with objects guided by steady groups of images."""
+    stages = {"part_share": 0.4, "object_share": 0.4, "jitter": 1.0}
+    experiment = images_experiment(**stages | training)
     model = replace(experiment.model, classes=4)
     return replace(experiment, model=model, loss=LossWeights(guidance=1.0))
 

@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from scae.errors import ScaeError
+from scae.parts import PartCapsules
 
 Flat = Float[Tensor, "images values"]
 Weights = Float[Tensor, "images groups"]
@@ -61,6 +62,10 @@ class Arrangements:
     def groups(self, pose: Float[Tensor, "images parts 2 3"]) -> Weights:
         """Probability of each group for each image."""
         return self.log_joint(self.flat(pose)).softmax(1)
+
+    def groups_of(self, parts: PartCapsules) -> Weights:
+        """The same, of parts."""
+        return self.groups(parts.pose)
 
     def flat(self, pose: Float[Tensor, "images parts 2 3"]) -> Flat:
         """Poses as the mixture has them."""

@@ -288,6 +288,8 @@ class TrainingConfig:
     """Share of the steps, at the start, that train parts alone on the image. Paper: 0."""
     object_share: float = 0.0
     """Share of the steps, next, that train objects alone on fixed parts (cheap). Paper: 0."""
+    jitter: float = 0.0
+    """Groups that guide objects hold under small moves of images; 1: up to 15 degrees. Paper: 0."""
     start_from: str | None = None
     """Shipped model, run folder or weights file to start from, to chain trainings. Paper: none."""
     batch: int = 128

@@ -69,7 +69,9 @@ def image_schedule(steps: int, batch: int = BATCH) -> TrainingConfig:
     return TrainingConfig(steps=steps, batch=batch)
 
 
-def staged_schedule(part_steps: int, object_steps: int, batch: int = BATCH) -> TrainingConfig:
+def staged_schedule(
+    part_steps: int, object_steps: int, batch: int = BATCH, jitter: float = 0.0
+) -> TrainingConfig:
     """Parts alone, then objects on fixed parts: arrangements can only be found in the latter."""
     steps = part_steps + object_steps
     return TrainingConfig(
@@ -77,6 +79,7 @@ def staged_schedule(part_steps: int, object_steps: int, batch: int = BATCH) -> T
         batch=batch,
         part_share=part_steps / steps,
         object_share=object_steps / steps,
+        jitter=jitter,
     )
 
 

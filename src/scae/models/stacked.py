@@ -1,13 +1,13 @@
 """Stacked Capsule Autoencoder: parts of an image, objects of the parts (sections 2.2-2.4)."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae.arrangements import Arrangements, presence_guidance
+from scae.arrangements import Weights, presence_guidance
 from scae.config import StackedConfig
 from scae.edges import sobel_target
 from scae.initialisation import glorot_uniform_
@@ -21,6 +21,13 @@ from scae.sparsity import posterior_sparsity, printed_posterior_sparsity, prior_
 from scae.templates import Templates
 
 RenderFrom = Literal["parts", "winner", "soft"]
+
+
+@runtime_checkable
+class Guide(Protocol):
+    """Whatever sorts images into groups by their parts."""
+
+    def groups_of(self, parts: PartCapsules) -> Weights: ...
 
 
 @dataclass(frozen=True)
@@ -187,11 +194,11 @@ class StackedCapsuleAutoencoder(nn.Module):
     def object_terms(
         self,
         image: Float[Tensor, "batch channels height width"],
-        arrangements: Arrangements | None = None,
+        guide: Guide | None = None,
     ) -> LossTerms:
         """The object level alone, on parts that are taken as given: no image likelihood.
 
-        With `arrangements`, the guidance they give is a term as well.
+        With a guide, the groups it finds are a term as well.
         """
         with torch.no_grad():
             parts = self.part_encoder(image)
@@ -199,9 +206,9 @@ class StackedCapsuleAutoencoder(nn.Module):
         votes, mixture = self.explain_parts(parts, colors)
         explanation = StackedExplanation(parts, colors, votes, mixture)
         terms = self._object_terms(explanation, image.new_zeros(()))
-        if arrangements is None:
+        if guide is None:
             return terms
-        guidance = presence_guidance(votes.prior, arrangements.groups(parts.pose))
+        guidance = presence_guidance(votes.prior, guide.groups_of(parts))
         return replace(terms, guidance=guidance)
 
     def _object_terms(

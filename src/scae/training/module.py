@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
-from scae.arrangements import Arrangements
 from scae.config import Experiment
 from scae.data.interface import Source
 from scae.distributed import rank, world
@@ -23,7 +22,7 @@ from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.training.annealing import annealed
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
-from scae.training.guidance import check_guidance, find_arrangements
+from scae.training.guidance import Groups, check_guidance, find_groups
 from scae.training.numbers import check_optimizer
 from scae.training.signals import StopRequest
 from scae.training.stages import StageName, stage_at, stages
@@ -70,7 +69,7 @@ class TrainingModule(pl.LightningModule):
             stage.name: _terms_of(model, stage.name, experiment.training.compile)
             for stage in stages(experiment.training)
         }
-        self.arrangements: Arrangements | None = None
+        self.groups: Groups | None = None
         self._batch: tuple[int, tuple[Tensor, ...]] | None = None
 
     def configure_optimizers(self) -> Optimizer:
@@ -105,15 +104,15 @@ class TrainingModule(pl.LightningModule):
         config, step = self.experiment, self.step
         stage = stage_at(config.training, step)
         guided = stage.name == "objects" and config.loss.guidance > 0
-        if guided and self.arrangements is None:
-            self.arrangements = self._find_arrangements()
+        if guided and self.groups is None:
+            self.groups = self._find_groups()
         batch = self._take_batch(step)
         torch.manual_seed(step_seed(config.training.seed, step))
         optimizer = self.optimizer
         self._set_learning_rate(optimizer)
         optimizer.zero_grad(set_to_none=True)
         weights = annealed(config.loss, (step - stage.start) / stage.length)
-        guide = (self.arrangements,) if guided else ()
+        guide = (self.groups,) if guided else ()
         with self._autocast():
             terms = self._loss_terms[stage.name](*batch, *guide)
             loss = terms.total(weights)
@@ -174,17 +173,17 @@ class TrainingModule(pl.LightningModule):
             return batch
         return tuple(x.pin_memory().to(self.device, non_blocking=True) for x in batch)
 
-    def _find_arrangements(self) -> Arrangements:
+    def _find_groups(self) -> Groups:
         """Found by one process, so that all have the same to the last bit."""
         assert isinstance(self.model, StackedCapsuleAutoencoder)
-        found: list[Arrangements | None] = [None]
+        found: list[Groups | None] = [None]
         if rank() == 0:
-            found = [find_arrangements(self.model, self.experiment, self.source)]
+            found = [find_groups(self.model, self.experiment, self.source)]
         if world() > 1:
             dist.broadcast_object_list(found)
-        [arrangements] = found
-        assert arrangements is not None
-        return arrangements.to(self.device)
+        [groups] = found
+        assert groups is not None
+        return groups.to(self.device)
 
     def _set_learning_rate(self, optimizer: Optimizer) -> None:
         config = self.experiment

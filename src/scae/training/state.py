@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from scae.arrangements import Arrangements
 from scae.errors import ScaeError
 from scae.training.checkpoints import Checkpoint
+from scae.training.guidance import groups_from
 from scae.training.module import TrainingModule
 
-MODEL, AVERAGE, OPTIMIZER, GUIDE = "model.", "average.", "optimizer.", "arrangements."
+MODEL, AVERAGE, OPTIMIZER, GUIDE = "model.", "average.", "optimizer.", "groups."
 
 
 def capture(module: TrainingModule) -> Checkpoint:
@@ -20,8 +20,8 @@ def capture(module: TrainingModule) -> Checkpoint:
         "data": module.source.fingerprint,
         "scaler": module.scaler.state_dict(),
     }
-    if module.arrangements is not None:
-        tensors |= {GUIDE + name: t for name, t in module.arrangements.tensors().items()}
+    if module.groups is not None:
+        tensors |= {GUIDE + name: t for name, t in module.groups.tensors().items()}
     if module.average is not None:
         tensors |= {AVERAGE + name: t for name, t in module.average.weights.items()}
         record["average_updates"] = module.average.updates
@@ -44,7 +44,7 @@ def restore(module: TrainingModule, checkpoint: Checkpoint, rolling_back: bool =
             module.average.load(_below(tensors, AVERAGE), int(record["average_updates"]))
         _restore_optimizer(module, _below(tensors, OPTIMIZER))
         guide = _below(tensors, GUIDE)
-        module.arrangements = Arrangements(**guide).to(module.device) if guide else None
+        module.groups = groups_from(guide).to(module.device) if guide else None
         module.step = checkpoint.step
         module.forget_batch()
         if not rolling_back:
