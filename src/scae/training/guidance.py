@@ -1,6 +1,7 @@
 """Groups of images by their parts as they are when the object stage begins."""
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Iterator, Sized
+from dataclasses import fields
 
 import torch
 from torch import Tensor
@@ -21,9 +22,10 @@ MOST_JITTER = 5.0
 """Scales stay above zero, and something of the image in the picture."""
 MOVES = 5
 """Times each image is moved."""
-MOST_STEADY = 20_000
 FEWEST_IMAGES, MOST_IMAGES = 500, 10_000
 """More would take longer, not find other groups; short trainings need no more than they see."""
+MOST_STEADY = 20_000
+"""More images, because a classifier of all values of the parts has much more to learn."""
 
 
 def check_guidance(experiment: Experiment) -> None:
@@ -56,37 +58,44 @@ def groups_from(tensors: dict[str, Tensor]) -> Groups:
 @torch.no_grad()
 def find_groups(model: StackedCapsuleAutoencoder, experiment: Experiment, source: Source) -> Groups:
     """Groups of images by the present poses of their parts: eq. 13's number of classes."""
-    size, seed = experiment.training.batch, experiment.training.seed
+    strength, seed = experiment.training.jitter, experiment.training.seed
+    batches = list(_some_batches(experiment, source))
+    model.eval()  # without noise, so that nothing depends on the generator's state
+    still = _encode(model, batches)
+    groups: Groups = fit_arrangements(
+        still.pose[:MOST_IMAGES], still.presence[:MOST_IMAGES], model.config.classes, seed
+    )
+    if strength:
+        draw = torch.Generator().manual_seed(seed)
+        moved = [
+            _encode(model, [jitter(image, strength, draw) for image in batches])
+            for _ in range(MOVES)
+        ]
+        views = torch.stack([part_values(parts) for parts in (still, *moved)])
+        with torch.enable_grad():
+            groups = fit_steady_groups(views, groups.groups_of(still), seed)
+    model.train()
+    return groups
+
+
+def _some_batches(experiment: Experiment, source: Source) -> Iterator[Tensor]:
+    """Images to find groups in."""
+    size = experiment.training.batch
     [stage] = [stage for stage in stages(experiment.training) if stage.name == "objects"]
-    images = min(max(stage.length * size, FEWEST_IMAGES), MOST_STEADY)
+    most = MOST_STEADY if experiment.training.jitter else MOST_IMAGES
+    images = min(max(stage.length * size, FEWEST_IMAGES), most)
     if isinstance(source, Sized):
         images = min(images, len(source))
-    batches = range(max(1, images // size))
+    for step in range(max(1, images // size)):
+        yield source.batch(step, size)[0]
+
+
+def _encode(model: StackedCapsuleAutoencoder, batches: list[Tensor]) -> PartCapsules:
+    """The parts of all images, one after the other."""
     device = next(model.parameters()).device
-
-    def encode(moved: Callable[[Tensor], Tensor]) -> Iterator[PartCapsules]:
-        for step in batches:
-            yield model.part_encoder(moved(source.batch(step, size)[0]).to(device))
-
-    model.eval()  # without noise, so that nothing depends on the generator's state
-    found = list(encode(lambda image: image))
-    some = found[: max(1, MOST_IMAGES // size)]
-    arrangements = fit_arrangements(
-        torch.cat([parts.pose for parts in some]).float(),
-        torch.cat([parts.presence for parts in some]).float(),
-        model.config.classes,
-        seed,
-    )
-    strength = experiment.training.jitter
-    if not strength:
-        model.train()
-        return arrangements
-    draw = torch.Generator().manual_seed(seed)
-    views = [torch.cat([part_values(parts).cpu().float() for parts in found])]
-    for _ in range(MOVES):
-        moved = encode(lambda image: jitter(image, strength, draw))
-        views.append(torch.cat([part_values(parts).cpu().float() for parts in moved]))
-    model.train()
-    start = torch.cat([arrangements.groups(parts.pose.cpu().float()) for parts in found])
-    with torch.enable_grad():
-        return fit_steady_groups(torch.stack(views), start, seed)
+    found = [model.part_encoder(image.to(device)) for image in batches]
+    joined = {
+        field.name: torch.cat([getattr(parts, field.name).cpu().float() for parts in found])
+        for field in fields(PartCapsules)
+    }
+    return PartCapsules(**joined)
