@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,21 @@ from lightning.pytorch.callbacks import Callback
 from scae import weights_file
 from scae.errors import ScaeError
 from scae.training import read_table
-from training_runs import images_experiment, points_experiment, run, start, start_members
+from training_runs import (
+    guided_experiment,
+    images_experiment,
+    points_experiment,
+    run,
+    start,
+    start_members,
+)
 
-EXPERIMENTS = {"points": points_experiment, "images": images_experiment}
+EXPERIMENTS = {
+    "points": points_experiment,
+    "images": images_experiment,
+    # Guided from the first step on, by groups that one process finds for both.
+    "guided": partial(guided_experiment, part_share=0.0, object_share=1.0),
+}
 
 
 class KeepGradients(Callback):

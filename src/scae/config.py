@@ -75,7 +75,7 @@ class LossWeights:
     two_parts: float = 0.0
     """"Wins at least two parts" loss, appendix C. Paper: 10 for constellations, else 0."""
     guidance: float = 0.0
-    """Presences against groups of images that `scae.arrangements` finds; object stage. Paper: 0."""
+    """Presences against groups of images found by their parts, in the object stage. Paper: 0."""
     posterior_start: float = 1.0
     """Factor on both posterior weights at first; it grows to 1 by equal ratios. Paper: 1."""
     posterior_ramp: float = 0.8

@@ -58,7 +58,9 @@ def with_batch(experiment: Experiment, batch: int) -> Experiment:
 
 def whole_steps(experiment: Experiment) -> Experiment:
     """The experiment without stages that train one level only: a step has all losses."""
-    training = replace(experiment.training, part_share=0.0, object_share=0.0, start_from=None)
+    training = replace(
+        experiment.training, part_share=0.0, object_share=0.0, start_from=None, jitter=0.0
+    )
     loss = replace(experiment.loss, guidance=0.0)
     return replace(experiment, training=training, loss=loss)
 

@@ -42,7 +42,7 @@ SPARSITY = LossWeights(
 
 GUIDED = LossWeights(
     prior_between=0.3,
-    # Groups of images whose parts are arranged alike, found in seconds on the finished parts.
+    # Groups of images whose parts are arranged alike, found in minutes on the finished parts.
     guidance=20.0,
 )
 """Table 4, and guidance while objects learn on fixed parts."""
@@ -72,7 +72,7 @@ def image_schedule(steps: int, batch: int = BATCH) -> TrainingConfig:
 def staged_schedule(
     part_steps: int, object_steps: int, batch: int = BATCH, jitter: float = 0.0
 ) -> TrainingConfig:
-    """Parts alone, then objects on fixed parts: arrangements can only be found in the latter."""
+    """Parts alone, then objects on fixed parts: groups can only be found in the latter."""
     steps = part_steps + object_steps
     return TrainingConfig(
         steps=steps,

@@ -34,8 +34,8 @@ from scae.training.signals import StopRequest
 from scae.training.start import start_from
 from scae.training.state import final_weights
 
-# Longer than any compilation that one process may wait for another to finish.
-PROCESS_TIMEOUT = timedelta(minutes=10)
+# Longer than any compilation or search for groups that one process may wait for another to end.
+PROCESS_TIMEOUT = timedelta(minutes=60)
 
 
 @dataclass(frozen=True)

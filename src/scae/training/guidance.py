@@ -18,8 +18,8 @@ from scae.training.steady_groups import SteadyGroups, fit_steady_groups, part_va
 
 Groups = Arrangements | SteadyGroups
 
-MOST_JITTER = 5.0
-"""Scales stay above zero, and something of the image in the picture."""
+MOST_JITTER = 3.0
+"""Beyond, shear and rotation together could mirror an image."""
 MOVES = 5
 """Times each image is moved."""
 FEWEST_IMAGES, MOST_IMAGES = 500, 10_000
@@ -50,36 +50,32 @@ def check_guidance(experiment: Experiment) -> None:
 
 def groups_from(tensors: dict[str, Tensor]) -> Groups:
     """Groups as a checkpoint has them."""
-    if "centre" in tensors:
-        return SteadyGroups.of_tensors(tensors)
-    return Arrangements(**tensors)
+    return SteadyGroups(**tensors) if "centre" in tensors else Arrangements(**tensors)
 
 
 @torch.no_grad()
 def find_groups(model: StackedCapsuleAutoencoder, experiment: Experiment, source: Source) -> Groups:
-    """Groups of images by the present poses of their parts: eq. 13's number of classes."""
+    """Groups of images by their parts, as many as eq. 13 has classes."""
     strength, seed = experiment.training.jitter, experiment.training.seed
-    batches = list(_some_batches(experiment, source))
     model.eval()  # without noise, so that nothing depends on the generator's state
-    still = _encode(model, batches)
+    still = _encode(model, _images(experiment, source))
     groups: Groups = fit_arrangements(
         still.pose[:MOST_IMAGES], still.presence[:MOST_IMAGES], model.config.classes, seed
     )
     if strength:
         draw = torch.Generator().manual_seed(seed)
-        moved = [
-            _encode(model, [jitter(image, strength, draw) for image in batches])
-            for _ in range(MOVES)
-        ]
-        views = torch.stack([part_values(parts) for parts in (still, *moved)])
+        views = torch.stack([part_values(still)] * (1 + MOVES))
+        for view in views[1:]:
+            moved = (jitter(image, strength, draw) for image in _images(experiment, source))
+            view.copy_(part_values(_encode(model, moved)))
         with torch.enable_grad():
             groups = fit_steady_groups(views, groups.groups_of(still), seed)
     model.train()
     return groups
 
 
-def _some_batches(experiment: Experiment, source: Source) -> Iterator[Tensor]:
-    """Images to find groups in."""
+def _images(experiment: Experiment, source: Source) -> Iterator[Tensor]:
+    """Batches to find groups in, the same every time."""
     size = experiment.training.batch
     [stage] = [stage for stage in stages(experiment.training) if stage.name == "objects"]
     most = MOST_STEADY if experiment.training.jitter else MOST_IMAGES
@@ -90,7 +86,7 @@ def _some_batches(experiment: Experiment, source: Source) -> Iterator[Tensor]:
         yield source.batch(step, size)[0]
 
 
-def _encode(model: StackedCapsuleAutoencoder, batches: list[Tensor]) -> PartCapsules:
+def _encode(model: StackedCapsuleAutoencoder, batches: Iterator[Tensor]) -> PartCapsules:
     """The parts of all images, one after the other."""
     device = next(model.parameters()).device
     found = [model.part_encoder(image.to(device)) for image in batches]
