@@ -170,8 +170,7 @@ def constellation() -> ConstellationExperiment:
         # capsules, to the paper's.
         data=ConstellationDataConfig(keep_share=1.0),
         optimizer=recipe.POINTS,
-        # More steps were worse: longer among full scenes, capsules divide them by place.
-        training=recipe.point_schedule(7_000),
+        training=recipe.point_schedule(20_000),
     )
 
 
@@ -183,4 +182,5 @@ def constellation_baseline() -> ConstellationExperiment:
         name="constellation-baseline",
         source="section 3.1, baseline; recommended recipe",
         model=replace(full.model, decoder="baseline"),
+        training=recipe.point_schedule(7_000),
     )
