@@ -10,7 +10,7 @@ they learn (`loss.guidance`).
 """
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -20,10 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from scae.errors import ScaeError
+from scae.groups import Groups, Weights
 from scae.parts import PartCapsules
 
 Flat = Float[Tensor, "images values"]
-Weights = Float[Tensor, "images groups"]
 
 RESTARTS = 6
 FACTORS = 12
@@ -42,7 +42,7 @@ KMEANS_TRUST = 0.9  # what k-means assigns is a start, not certain
 
 
 @dataclass(frozen=True)
-class Arrangements:
+class Arrangements(Groups):
     """A mixture of arrangements: pose = scale * (mean + loadings z + noise), z standard normal.
 
     Poses are those of the parts that are mostly present, with their common shift taken out.
@@ -64,7 +64,6 @@ class Arrangements:
         return self.log_joint(self.flat(pose)).softmax(1)
 
     def groups_of(self, parts: PartCapsules) -> Weights:
-        """The same, of parts."""
         return self.groups(parts.pose)
 
     def flat(self, pose: Float[Tensor, "images parts 2 3"]) -> Flat:
@@ -107,14 +106,6 @@ class Arrangements:
             noise = covariance.diagonal() - loadings.square().sum(1)
             found.append((mean, loadings, noise.clamp_min(LEAST_NOISE)))
         return cls(parts, scale, *map(torch.stack, zip(*found, strict=True)))
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All parameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def to(self, device: torch.device) -> "Arrangements":
-        """The same on another device."""
-        return type(self)(**{name: tensor.to(device) for name, tensor in self.tensors().items()})
 
     def float(self) -> "Arrangements":
         """The same in single precision."""

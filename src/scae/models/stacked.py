@@ -1,15 +1,16 @@
 """Stacked Capsule Autoencoder: parts of an image, objects of the parts (sections 2.2-2.4)."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae.arrangements import Weights, presence_guidance
+from scae.arrangements import presence_guidance
 from scae.config import StackedConfig
 from scae.edges import sobel_target
+from scae.groups import Groups
 from scae.initialisation import glorot_uniform_
 from scae.mixtures import Explanation, explain_parts
 from scae.models.terms import LossTerms, ObjectPresences
@@ -21,13 +22,6 @@ from scae.sparsity import posterior_sparsity, printed_posterior_sparsity, prior_
 from scae.templates import Templates
 
 RenderFrom = Literal["parts", "winner", "soft"]
-
-
-@runtime_checkable
-class Guide(Protocol):
-    """Whatever sorts images into groups by their parts."""
-
-    def groups_of(self, parts: PartCapsules) -> Weights: ...
 
 
 @dataclass(frozen=True)
@@ -194,11 +188,11 @@ class StackedCapsuleAutoencoder(nn.Module):
     def object_terms(
         self,
         image: Float[Tensor, "batch channels height width"],
-        guide: Guide | None = None,
+        groups: Groups | None = None,
     ) -> LossTerms:
         """The object level alone, on parts that are taken as given: no image likelihood.
 
-        With a guide, the groups it finds are a term as well.
+        With groups, the guidance they give is a term as well.
         """
         with torch.no_grad():
             parts = self.part_encoder(image)
@@ -206,9 +200,9 @@ class StackedCapsuleAutoencoder(nn.Module):
         votes, mixture = self.explain_parts(parts, colors)
         explanation = StackedExplanation(parts, colors, votes, mixture)
         terms = self._object_terms(explanation, image.new_zeros(()))
-        if guide is None:
+        if groups is None:
             return terms
-        guidance = presence_guidance(votes.prior, guide.groups_of(parts))
+        guidance = presence_guidance(votes.prior, groups.groups_of(parts))
         return replace(terms, guidance=guidance)
 
     def _object_terms(

@@ -10,13 +10,12 @@ from scae.arrangements import Arrangements, fit_arrangements
 from scae.config import Experiment
 from scae.data.interface import Source
 from scae.errors import ScaeError
+from scae.groups import Groups
 from scae.jitter import jitter
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import PartCapsules
 from scae.training.stages import stages
 from scae.training.steady_groups import SteadyGroups, fit_steady_groups, part_values
-
-Groups = Arrangements | SteadyGroups
 
 MOST_JITTER = 3.0
 """Beyond, shear and rotation together could mirror an image."""

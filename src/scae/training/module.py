@@ -17,12 +17,13 @@ from scae.config import Experiment
 from scae.data.interface import Source
 from scae.distributed import rank, world
 from scae.errors import ScaeError
+from scae.groups import Groups
 from scae.models import CapsuleModel, LossTerms, StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.training.annealing import annealed
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
-from scae.training.guidance import Groups, check_guidance, find_groups
+from scae.training.guidance import check_guidance, find_groups
 from scae.training.numbers import check_optimizer
 from scae.training.signals import StopRequest
 from scae.training.stages import StageName, stage_at, stages

@@ -7,15 +7,15 @@ cannot follow the borders where they are arbitrary. Its own answers then take th
 groups, round after round. No label is used.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae.arrangements import Weights
 from scae.errors import ScaeError
+from scae.groups import Groups, Weights
 from scae.parts import PartCapsules
 from scae.training.averaging import WeightAverage
 
@@ -36,7 +36,7 @@ def part_values(parts: PartCapsules) -> Float[Tensor, "batch values"]:
 
 
 @dataclass(frozen=True)
-class SteadyGroups:
+class SteadyGroups(Groups):
     """A classifier of the parts of images, as it came out of `fit_steady_groups`."""
 
     centre: Float[Tensor, "values"]
@@ -51,22 +51,13 @@ class SteadyGroups:
 
     @torch.no_grad()
     def groups_of(self, parts: PartCapsules) -> Weights:
-        """Probability of each group for each image."""
         return self.groups(part_values(parts).to(self.scale))
 
     def groups(self, values: Float[Tensor, "images values"]) -> Weights:
-        """The same, of values of parts."""
+        """Probability of each group, of values of parts."""
         hidden = F.linear((values - self.centre) / self.scale, self.weight1, self.bias1).relu()
         hidden = F.linear(hidden, self.weight2, self.bias2).relu()
         return F.linear(hidden, self.weight3, self.bias3).softmax(1)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All parameters by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def to(self, device: torch.device) -> "SteadyGroups":
-        """The same on another device."""
-        return type(self)(**{name: tensor.to(device) for name, tensor in self.tensors().items()})
 
 
 def fit_steady_groups(views: Views, groups: Weights, seed: int = 0) -> SteadyGroups:
