@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from scae.errors import ScaeError
-from scae.groups import Groups, Weights
+from scae.groups import Groups, Target, Weights
 from scae.parts import PartCapsules
 
 Flat = Float[Tensor, "images values"]
@@ -63,7 +63,7 @@ class Arrangements(Groups):
         """Probability of each group for each image."""
         return self.log_joint(self.flat(pose)).softmax(1)
 
-    def groups_of(self, parts: PartCapsules) -> Weights:
+    def groups_of(self, target: Target, parts: PartCapsules) -> Weights:
         return self.groups(parts.pose)
 
     def flat(self, pose: Float[Tensor, "images parts 2 3"]) -> Flat:

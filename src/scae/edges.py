@@ -1,4 +1,6 @@
-"""Normalised Sobel edges: the reconstruction target for SVHN and CIFAR-10 (appendix A.2)."""
+"""Edges of images: the reconstruction target for SVHN and CIFAR-10 (appendix A.2), histograms."""
+
+import math
 
 import torch
 import torch.nn.functional as F
@@ -7,6 +9,10 @@ from torch import Tensor
 
 # Keeps constant images, whose range is 0, from dividing by zero.
 RANGE_FLOOR = 1e-8
+DIRECTIONS = 9
+NEIGHBOURHOOD = 8
+"""Pixels on a side; neighbours overlap by half."""
+FAINTEST = 1e-3  # an image without edges has histograms of zeros
 
 
 def sobel_edges(
@@ -34,3 +40,27 @@ def sobel_target(
         edges = (edges - edges.gather(-1, order[..., middle : middle + 1])).abs()
     low, high = edges.amin(-1, keepdim=True), edges.amax(-1, keepdim=True)
     return ((edges - low) / (high - low + RANGE_FLOOR)).view_as(image)
+
+
+def edge_histograms(
+    image: Float[Tensor, "batch channels height width"],
+) -> Float[Tensor, "batch values"]:
+    """How strong edges of each direction are in each neighbourhood (Dalal and Triggs 2005).
+
+    Light on dark is the same as dark on light; each image's histograms have the same size, so
+    that neither its contrast nor its brightness counts. The root makes weak edges count more.
+    """
+    grey = F.pad(image.mean(1, keepdim=True), (1, 1, 1, 1), mode="replicate")
+    right = grey[..., 1:-1, 2:] - grey[..., 1:-1, :-2]
+    down = grey[..., 2:, 1:-1] - grey[..., :-2, 1:-1]
+    strength = (right.square() + down.square()).sqrt()  # (B, 1, H, W)
+    angle = torch.atan2(down, right).remainder(math.pi) * (DIRECTIONS / math.pi)
+    lower = angle.floor()
+    upper_share = angle - lower
+    histogram = grey.new_zeros(len(image), DIRECTIONS, *image.shape[2:])
+    lower_bin = lower.long() % DIRECTIONS
+    histogram.scatter_add_(1, lower_bin, strength * (1 - upper_share))
+    histogram.scatter_add_(1, (lower_bin + 1) % DIRECTIONS, strength * upper_share)
+    side = min(NEIGHBOURHOOD, *image.shape[2:])
+    local = F.avg_pool2d(histogram, side, max(1, side // 2)).flatten(1)
+    return (local / (local.norm(dim=1, keepdim=True) + FAINTEST)).sqrt()

@@ -1,4 +1,4 @@
-"""Groups of images by their parts, which objects are shown while they learn."""
+"""Groups of images, which objects are shown while they learn."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from scae.parts import PartCapsules
 
+Target = Float[Tensor, "images channels height width"]
 Weights = Float[Tensor, "images groups"]
 
 
@@ -17,8 +18,8 @@ class Groups(ABC):
     """Whatever sorts images into groups; all its fields are tensors."""
 
     @abstractmethod
-    def groups_of(self, parts: PartCapsules) -> Weights:
-        """Probability of each group for each image."""
+    def groups_of(self, target: Target, parts: PartCapsules) -> Weights:
+        """Probability of each group, by what a model reconstructs or by its parts."""
 
     def tensors(self) -> dict[str, Tensor]:
         """All parameters by name."""

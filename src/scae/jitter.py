@@ -14,15 +14,19 @@ MAX_SHIFT = 1 / 7
 """In units of half the image: two pixels of 28."""
 
 
-def jitter(
-    image: Float[Tensor, "batch channels height width"], strength: float, draw: torch.Generator
-) -> Float[Tensor, "batch channels height width"]:
-    """Each image under a small random affine map of its own, black where it leaves the picture.
+def draw_moves(count: int, strength: float, draw: torch.Generator) -> Float[Tensor, "count 5"]:
+    """Rotation, scaling, shear and shift of each image, as shares of the largest.
 
-    `strength` is a factor on the largest rotation, scaling, shear and shift.
+    `strength` is a factor on all of them.
     """
-    amount = strength * (2 * torch.rand(len(image), 5, generator=draw) - 1)
-    angle, scaling, shear, right, down = amount.to(image).unbind(1)
+    return strength * (2 * torch.rand(count, 5, generator=draw) - 1)
+
+
+def move(
+    image: Float[Tensor, "batch channels height width"], moves: Float[Tensor, "batch 5"]
+) -> Float[Tensor, "batch channels height width"]:
+    """Each image under an affine map of its own; the border goes on where it leaves the picture."""
+    angle, scaling, shear, right, down = moves.to(image).unbind(1)
     angle, scale = MAX_ROTATION * angle, 1 + MAX_SCALING * scaling
     cos, sin = angle.cos() / scale, angle.sin() / scale
     inverse = torch.stack(
@@ -33,4 +37,11 @@ def jitter(
         1,
     )  # (B, 2, 3), from places in the result to places in the image
     grid = F.affine_grid(inverse, list(image.shape), align_corners=False)
-    return F.grid_sample(image, grid, align_corners=False)
+    return F.grid_sample(image, grid, padding_mode="border", align_corners=False)
+
+
+def jitter(
+    image: Float[Tensor, "batch channels height width"], strength: float, draw: torch.Generator
+) -> Float[Tensor, "batch channels height width"]:
+    """Each image moved at random."""
+    return move(image, draw_moves(len(image), strength, draw))

@@ -1,6 +1,6 @@
 """Stacked Capsule Autoencoder: parts of an image, objects of the parts (sections 2.2-2.4)."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from scae.arrangements import presence_guidance
 from scae.config import StackedConfig
 from scae.edges import sobel_target
-from scae.groups import Groups
+from scae.groups import Groups, Weights
 from scae.initialisation import glorot_uniform_
 from scae.mixtures import Explanation, explain_parts
 from scae.models.terms import LossTerms, ObjectPresences
@@ -163,8 +163,12 @@ class StackedCapsuleAutoencoder(nn.Module):
         self,
         image: Float[Tensor, "batch channels height width"],
         target: Float[Tensor, "batch channels height width"] | None = None,
+        wanted: Weights | None = None,
     ) -> LossTerms:
-        """All terms of the loss for a batch; nothing is rendered but what they need."""
+        """All terms of the loss for a batch; nothing is rendered but what they need.
+
+        With the wanted groups of the images, guidance is one of them.
+        """
         explanation = self.explain(image)
         parts = explanation.parts
         target = self.target(image) if target is None else target
@@ -173,7 +177,7 @@ class StackedCapsuleAutoencoder(nn.Module):
         else:
             pose, presence = parts.pose, parts.presence
         image_ll = self.templates.mean_log_likelihood(target, pose, presence, explanation.colors)
-        return self._object_terms(explanation, image_ll)
+        return self._object_terms(explanation, image_ll, wanted)
 
     def part_terms(self, image: Float[Tensor, "batch channels height width"]) -> LossTerms:
         """The part level alone: only the image likelihood is not zero."""
@@ -199,14 +203,14 @@ class StackedCapsuleAutoencoder(nn.Module):
             colors = self.templates.colors(parts.features)
         votes, mixture = self.explain_parts(parts, colors)
         explanation = StackedExplanation(parts, colors, votes, mixture)
-        terms = self._object_terms(explanation, image.new_zeros(()))
-        if groups is None:
-            return terms
-        guidance = presence_guidance(votes.prior, groups.groups_of(parts))
-        return replace(terms, guidance=guidance)
+        wanted = None if groups is None else groups.groups_of(self.target(image), parts)
+        return self._object_terms(explanation, image.new_zeros(()), wanted)
 
     def _object_terms(
-        self, explanation: StackedExplanation, image_ll: Float[Tensor, ""]
+        self,
+        explanation: StackedExplanation,
+        image_ll: Float[Tensor, ""],
+        wanted: Weights | None,
     ) -> LossTerms:
         config, mixture, parts = self.config, explanation.mixture, explanation.parts
         prior = prior_sparsity(explanation.votes.prior, config.classes, config.within_constant)
@@ -215,6 +219,9 @@ class StackedCapsuleAutoencoder(nn.Module):
         else:
             posterior = printed_posterior_sparsity(mixture.joint)
         weight = parts.presence.detach() if config.stop_gradient_targets else parts.presence
+        guidance = image_ll.new_zeros(())
+        if wanted is not None:
+            guidance = presence_guidance(explanation.votes.prior, wanted)
         return LossTerms(
             image_ll=image_ll,
             part_ll=(mixture.log_likelihood * weight).sum(1).mean(),
@@ -224,7 +231,7 @@ class StackedCapsuleAutoencoder(nn.Module):
             posterior_within=posterior.within,
             posterior_between=posterior.between,
             two_parts=image_ll.new_zeros(()),
-            guidance=image_ll.new_zeros(()),
+            guidance=guidance,
         )
 
     def object_presences(

@@ -1,6 +1,6 @@
-"""Groups of images by their parts as they are when the object stage begins."""
+"""Groups of images as they are found when the object stage begins."""
 
-from collections.abc import Iterator, Sized
+from collections.abc import Sized
 from dataclasses import fields
 
 import torch
@@ -9,22 +9,24 @@ from torch import Tensor
 from scae.arrangements import Arrangements, fit_arrangements
 from scae.config import Experiment
 from scae.data.interface import Source
+from scae.edges import edge_histograms
 from scae.errors import ScaeError
-from scae.groups import Groups
+from scae.groups import Groups, Weights
 from scae.jitter import jitter
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import PartCapsules
+from scae.training.edge_groups import fit_edge_groups
 from scae.training.stages import stages
-from scae.training.steady_groups import SteadyGroups, fit_steady_groups, part_values
+from scae.training.steady_groups import Batches, SteadyGroups, fit_steady_groups
 
 MOST_JITTER = 3.0
 """Beyond, shear and rotation together could mirror an image."""
-MOVES = 5
-"""Times each image is moved."""
-FEWEST_IMAGES, MOST_IMAGES = 500, 10_000
-"""More would take longer, not find other groups; short trainings need no more than they see."""
-MOST_STEADY = 20_000
-"""More images, because a classifier of all values of the parts has much more to learn."""
+MOVES = 6
+"""Times each image is moved for its edges to be looked at."""
+FEWEST_IMAGES = 500
+"""Even for short trainings, which otherwise need no more images than they see."""
+MOST_POSED, MOST_EDGED, MOST_STEADY = 10_000, 20_000, 60_000
+"""More would take longer, not find other groups; a classifier of images has most to learn."""
 
 
 def check_guidance(experiment: Experiment) -> None:
@@ -40,6 +42,12 @@ def check_guidance(experiment: Experiment) -> None:
     strength = experiment.training.jitter
     if not 0 <= strength <= MOST_JITTER:
         raise ScaeError(f"training.jitter is {strength}; give a number from 0 to {MOST_JITTER}.")
+    if experiment.training.groups == "edges" and weight and not strength:
+        raise ScaeError(
+            "training.groups is edges but training.jitter is 0: groups by edges are those that "
+            "moves of an image leave alone; set training.jitter above 0, or training.groups to "
+            "poses."
+        )
     if strength and not weight:
         raise ScaeError(
             f"training.jitter is {strength} but loss.guidance is 0: it makes the groups steady "
@@ -49,48 +57,73 @@ def check_guidance(experiment: Experiment) -> None:
 
 def groups_from(tensors: dict[str, Tensor]) -> Groups:
     """Groups as a checkpoint has them."""
-    return SteadyGroups(**tensors) if "centre" in tensors else Arrangements(**tensors)
+    return SteadyGroups(**tensors) if "filters1" in tensors else Arrangements(**tensors)
 
 
 @torch.no_grad()
 def find_groups(model: StackedCapsuleAutoencoder, experiment: Experiment, source: Source) -> Groups:
-    """Groups of images by their parts, as many as eq. 13 has classes."""
-    strength, seed = experiment.training.jitter, experiment.training.seed
+    """Groups of images, as many as eq. 13 has classes."""
+    config = experiment.training
     model.eval()  # without noise, so that nothing depends on the generator's state
-    still = _encode(model, _images(experiment, source))
-    groups: Groups = fit_arrangements(
-        still.pose[:MOST_IMAGES], still.presence[:MOST_IMAGES], model.config.classes, seed
-    )
-    if strength:
-        draw = torch.Generator().manual_seed(seed)
-        views = torch.stack([part_values(still)] * (1 + MOVES))
-        for view in views[1:]:
-            moved = (jitter(image, strength, draw) for image in _images(experiment, source))
-            view.copy_(part_values(_encode(model, moved)))
+    batches = _batches(model, experiment, source)
+    groups: Groups
+    if not config.jitter:
+        groups = _arrangements(model, batches, config.seed)
+    else:
+        if config.groups == "edges":
+            start = _by_edges(model, batches, config.jitter, config.seed)
+        else:
+            start = _by_poses(model, batches, config.seed)
         with torch.enable_grad():
-            groups = fit_steady_groups(views, groups.groups_of(still), seed)
+            groups = fit_steady_groups(batches, start, config.jitter, config.seed)
     model.train()
     return groups
 
 
-def _images(experiment: Experiment, source: Source) -> Iterator[Tensor]:
-    """Batches to find groups in, the same every time."""
-    size = experiment.training.batch
-    [stage] = [stage for stage in stages(experiment.training) if stage.name == "objects"]
-    most = MOST_STEADY if experiment.training.jitter else MOST_IMAGES
-    images = min(max(stage.length * size, FEWEST_IMAGES), most)
+def _batches(model: StackedCapsuleAutoencoder, experiment: Experiment, source: Source) -> Batches:
+    """Images to find groups in, the same every time."""
+    config = experiment.training
+    learning = sum(s.length for s in stages(config) if s.name != "parts")
+    most = MOST_STEADY if config.groups == "poses" else MOST_EDGED
+    images = min(max(learning * config.batch, FEWEST_IMAGES), most if config.jitter else MOST_POSED)
     if isinstance(source, Sized):
         images = min(images, len(source))
-    for step in range(max(1, images // size)):
-        yield source.batch(step, size)[0]
-
-
-def _encode(model: StackedCapsuleAutoencoder, batches: Iterator[Tensor]) -> PartCapsules:
-    """The parts of all images, one after the other."""
     device = next(model.parameters()).device
-    found = [model.part_encoder(image.to(device)) for image in batches]
+
+    def read(step: int) -> Tensor:
+        return source.batch(step, config.batch)[0].to(device)
+
+    return Batches(max(1, images // config.batch), config.batch, read, model.target)
+
+
+def _arrangements(model: StackedCapsuleAutoencoder, batches: Batches, seed: int) -> Arrangements:
+    """The mixture of arrangements of parts, fitted to the first images."""
+    some = min(batches.count, max(1, MOST_POSED // batches.size))
+    parts = [model.part_encoder(batches.read(step)) for step in range(some)]
     joined = {
-        field.name: torch.cat([getattr(parts, field.name).cpu().float() for parts in found])
+        field.name: torch.cat([getattr(x, field.name).cpu().float() for x in parts])
         for field in fields(PartCapsules)
     }
-    return PartCapsules(**joined)
+    return fit_arrangements(joined["pose"], joined["presence"], model.config.classes, seed)
+
+
+def _by_poses(model: StackedCapsuleAutoencoder, batches: Batches, seed: int) -> Weights:
+    """Groups of all images by arrangements of their parts."""
+    device = next(model.parameters()).device
+    found = _arrangements(model, batches, seed).to(device)
+    images = (batches.read(step) for step in range(batches.count))
+    return torch.cat([found.groups_of(image, model.part_encoder(image)) for image in images])
+
+
+def _by_edges(
+    model: StackedCapsuleAutoencoder, batches: Batches, strength: float, seed: int
+) -> Weights:
+    """Groups of all images by directions of their edges."""
+    draw = torch.Generator().manual_seed(seed)
+    views = []
+    for step in range(batches.count):
+        image = batches.read(step)
+        seen = [image, *(jitter(image, strength, draw) for _ in range(MOVES))]
+        views.append(torch.stack([edge_histograms(x) for x in seen]))
+    with torch.enable_grad():
+        return fit_edge_groups(torch.cat(views, 1), model.config.classes, seed)

@@ -14,10 +14,11 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
 from scae.config import Experiment
-from scae.data.interface import Source
+from scae.data.interface import Source, rows_of
 from scae.distributed import rank, world
 from scae.errors import ScaeError
 from scae.groups import Groups
+from scae.jitter import draw_moves, move
 from scae.models import CapsuleModel, LossTerms, StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.training.annealing import annealed
@@ -27,6 +28,7 @@ from scae.training.guidance import check_guidance, find_groups
 from scae.training.numbers import check_optimizer
 from scae.training.signals import StopRequest
 from scae.training.stages import StageName, stage_at, stages
+from scae.training.steady_groups import SteadyGroups
 
 
 def step_seed(seed: int, step: int) -> int:
@@ -108,6 +110,8 @@ class TrainingModule(pl.LightningModule):
         if guided and self.groups is None:
             self.groups = self._find_groups()
         batch = self._take_batch(step)
+        if stage.name == "joint" and isinstance(self.groups, SteadyGroups):
+            batch = self._moved(batch[0], step)
         torch.manual_seed(step_seed(config.training.seed, step))
         optimizer = self.optimizer
         self._set_learning_rate(optimizer)
@@ -173,6 +177,22 @@ class TrainingModule(pl.LightningModule):
         if self.device.type == "cpu":
             return batch
         return tuple(x.pin_memory().to(self.device, non_blocking=True) for x in batch)
+
+    def _moved(self, image: Tensor, step: int) -> tuple[Tensor, ...]:
+        """The images moved, what to reconstruct of them, and the groups of the unmoved ones.
+
+        Special features learn from objects again; groups hold because no part decides them.
+        """
+        assert isinstance(self.model, StackedCapsuleAutoencoder)
+        assert isinstance(self.groups, SteadyGroups)
+        config = self.experiment.training
+        draw = torch.Generator().manual_seed(step_seed(config.seed, step))
+        moves = draw_moves(config.batch, config.jitter, draw)[
+            rows_of(config.batch, rank(), world())
+        ]
+        moved, target = move(image, moves), self.model.target
+        with torch.no_grad():
+            return moved, target(moved), self.groups.groups(target(image))
 
     def _find_groups(self) -> Groups:
         """Found by one process, so that all have the same to the last bit."""

@@ -1,12 +1,12 @@
-"""Groups of images that stay the same when the images move a little.
+"""Groups of images that stay the same when images move a little.
 
-`scae.arrangements` finds groups by a linear model of poses, and is wrong near the borders of
-its groups. What an image shows does not change when it is turned or shifted a little; a
-classifier of parts that is shown moved images together with the group of the unmoved ones
-cannot follow the borders where they are arbitrary. Its own answers then take the place of the
-groups, round after round. No label is used.
+Arrangements and edges put most images into the right group, and are wrong near their borders.
+What an image shows does not change when it is turned or shifted: a classifier that is shown
+moved images, and told the group of the unmoved one, cannot follow the borders where they are
+arbitrary. Its own answers then take the place of the groups, round after round. No label is used.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,99 +15,145 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae.errors import ScaeError
-from scae.groups import Groups, Weights
+from scae.groups import Groups, Target, Weights
+from scae.jitter import jitter
 from scae.parts import PartCapsules
 from scae.training.averaging import WeightAverage
 
-WIDTH, DROPOUT = 256, 0.2
-ROUNDS, BATCH = 12, 128
-LEARNING_RATE, WEIGHT_DECAY = 1e-3, 0.05
-AVERAGE = 0.999
-STILL = 1e-3  # a value that hardly varies must not be blown up
+WIDTHS, HIDDEN, DROPOUT = (32, 64, 64), 128, 0.3
+PLACES = 7
+"""Side of the last feature map, whatever the images' size: 28 pixels halved twice."""
+ROUNDS, TRUSTING = 12, 3
+"""Rounds in all, and how many are told the groups as they were given."""
+BATCH, LEARNING_RATE, WEIGHT_DECAY, SMOOTHING = 128, 1e-3, 0.05, 0.05
+AVERAGE = 0.995
+VIEWS = 3
+"""Of each image when it is asked for its group: as it is and moved."""
 LEAST_SHARE = 0.1  # of the images an even share would give to a group
 
-Views = Float[Tensor, "views images values"]
+Look = Callable[[Float[Tensor, "images channels height width"]], Target]
 
 
-def part_values(parts: PartCapsules) -> Float[Tensor, "batch values"]:
-    """All that is known of the parts of each image: poses, presences and special features."""
-    known = parts.pose.flatten(2), parts.presence[..., None], parts.features
-    return torch.cat(known, -1).flatten(1)
+@dataclass(frozen=True)
+class Batches:
+    """The same images every time, in batches of one size."""
+
+    count: int
+    size: int
+    read: Callable[[int], Float[Tensor, "images channels height width"]]
+    look: Look
+    """What a model reconstructs of an image."""
 
 
 @dataclass(frozen=True)
 class SteadyGroups(Groups):
-    """A classifier of the parts of images, as it came out of `fit_steady_groups`."""
+    """A small convolutional classifier, as it came out of `fit_steady_groups`."""
 
-    centre: Float[Tensor, "values"]
-    scale: Float[Tensor, "values"]
-    """Mean and standard deviation of each value."""
-    weight1: Float[Tensor, "width values"]
-    bias1: Float[Tensor, "width"]
-    weight2: Float[Tensor, "width width"]
-    bias2: Float[Tensor, "width"]
-    weight3: Float[Tensor, "groups width"]
-    bias3: Float[Tensor, "groups"]
+    filters1: Float[Tensor, "width1 channels 3 3"]
+    bias1: Float[Tensor, "width1"]
+    filters2: Float[Tensor, "width2 width1 3 3"]
+    bias2: Float[Tensor, "width2"]
+    filters3: Float[Tensor, "width3 width2 3 3"]
+    bias3: Float[Tensor, "width3"]
+    weight4: Float[Tensor, "hidden flat"]
+    bias4: Float[Tensor, "hidden"]
+    weight5: Float[Tensor, "groups hidden"]
+    bias5: Float[Tensor, "groups"]
+
+    @classmethod
+    def start(cls, channels: int, groups: int, draw: torch.Generator) -> "SteadyGroups":
+        """Random weights that keep the size of what passes through them."""
+        first, second, third = WIDTHS
+        shapes: list[tuple[int, ...]] = [
+            (first, channels, 3, 3),
+            (second, first, 3, 3),
+            (third, second, 3, 3),
+            (HIDDEN, third * PLACES**2),
+            (groups, HIDDEN),
+        ]
+        tensors = []
+        for shape in shapes:
+            weight = nn.init.kaiming_normal_(
+                torch.empty(shape), nonlinearity="relu", generator=draw
+            )
+            tensors += [weight, torch.zeros(shape[0])]
+        return cls(*tensors)
 
     @torch.no_grad()
-    def groups_of(self, parts: PartCapsules) -> Weights:
-        return self.groups(part_values(parts).to(self.scale))
+    def groups_of(self, target: Target, parts: PartCapsules) -> Weights:
+        return self.groups(target)
 
-    def groups(self, values: Float[Tensor, "images values"]) -> Weights:
-        """Probability of each group, of values of parts."""
-        hidden = F.linear((values - self.centre) / self.scale, self.weight1, self.bias1).relu()
-        hidden = F.linear(hidden, self.weight2, self.bias2).relu()
-        return F.linear(hidden, self.weight3, self.bias3).softmax(1)
+    def groups(self, target: Target) -> Weights:
+        """Probability of each group for each image."""
+        return self.logits(target.to(self.bias5)).softmax(1)
+
+    def logits(self, target: Target, dropout: float = 0.0) -> Weights:
+        """Logits of the groups; with dropout only while they are learned."""
+        x = target.contiguous(memory_format=torch.channels_last)
+        x = F.conv2d(x, self.filters1, self.bias1, stride=2, padding=1).relu()
+        x = F.conv2d(x, self.filters2, self.bias2, stride=2, padding=1).relu()
+        x = F.conv2d(x, self.filters3, self.bias3, padding=1).relu()
+        x = F.adaptive_avg_pool2d(x, PLACES).flatten(1)  # (B, width3 * 49)
+        x = F.linear(F.dropout(x, dropout), self.weight4, self.bias4).relu()
+        return F.linear(F.dropout(x, dropout), self.weight5, self.bias5)
 
 
-def fit_steady_groups(views: Views, groups: Weights, seed: int = 0) -> SteadyGroups:
-    """Make groups of images steady under the moves of `views`; view 0 has the images unmoved.
+def fit_steady_groups(
+    batches: Batches, groups: Weights, strength: float, seed: int = 0
+) -> SteadyGroups:
+    """Make the groups of images steady under moves of the images.
 
-    A round shows every view of every image once, in random order. After it, the group that
-    views agree on, as far as they do, is what the next round is told.
+    A round shows every image once, moved anew, in random order. After the first few, the group
+    that an image and moved copies of it agree on is what the next round is told.
     """
-    if not torch.isfinite(views).all():
+    if not torch.isfinite(groups).all():
         raise ScaeError(
-            "Poses, presences or special features of the parts are not finite, so no groups can "
-            "be found in them; train parts with a lower optimizer.lr, or set loss.guidance to 0."
+            "The groups of images to begin with are not finite, so none can be found; train "
+            "parts with a lower optimizer.lr, or set loss.guidance to 0."
         )
-    count, images, width = views.shape
-    centre, scale = views[0].mean(0), views[0].std(0, correction=0) + STILL
     draw = torch.Generator().manual_seed(seed)
+    told = groups.view(batches.count, batches.size, -1)
+    joined = max(1, BATCH // batches.size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        layers = _layers(width, groups.shape[1])
-        average = WeightAverage(layers, AVERAGE)
-        optimizer = torch.optim.AdamW(layers.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY)
-        for _ in range(ROUNDS):
-            for rows in torch.randperm(count * images, generator=draw).split(BATCH):
-                logits = layers((views[rows // images, rows % images] - centre) / scale)
-                loss = F.cross_entropy(logits, groups[rows % images])
+        channels = batches.look(batches.read(0)).shape[1]
+        start = SteadyGroups.start(channels, groups.shape[1], draw).to(groups.device)
+        learning = nn.ParameterDict(start.tensors())
+        average = WeightAverage(learning, AVERAGE)
+        optimizer = torch.optim.AdamW(
+            learning.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY
+        )
+        for number in range(ROUNDS):
+            for rows in torch.randperm(batches.count, generator=draw).split(joined):
+                image = torch.cat([batches.read(int(row)) for row in rows])
+                target = batches.look(jitter(image, strength, draw))
+                logits = SteadyGroups(**learning).logits(target, DROPOUT)
+                wanted = told[rows.to(told.device)].flatten(0, 1)
+                loss = F.cross_entropy(logits, wanted, label_smoothing=SMOOTHING)
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 optimizer.step()
                 average.update()
-            steady = SteadyGroups(centre, scale, *average.weights.values())
-            groups = _agreed(steady, views, groups)
+            steady = SteadyGroups(**average.weights)
+            if number + 1 >= TRUSTING:
+                told = _agreed(steady, batches, told, strength, draw)
     return steady
 
 
-def _layers(values: int, groups: int) -> nn.Sequential:
-    """The classifier while it learns."""
-    return nn.Sequential(
-        nn.Linear(values, WIDTH),
-        nn.ReLU(),
-        nn.Dropout(DROPOUT),
-        nn.Linear(WIDTH, WIDTH),
-        nn.ReLU(),
-        nn.Dropout(DROPOUT),
-        nn.Linear(WIDTH, groups),
-    )
-
-
 @torch.no_grad()
-def _agreed(steady: SteadyGroups, views: Views, told: Weights) -> Weights:
-    """The likeliest group over all views; what was told, if that would leave a group to die out."""
-    share = torch.stack([steady.groups(view) for view in views]).mean(0)
-    agreed = F.one_hot(share.argmax(1), share.shape[1]).to(views)
-    return agreed if agreed.mean(0).min() * agreed.shape[1] >= LEAST_SHARE else told
+def _agreed(
+    steady: SteadyGroups,
+    batches: Batches,
+    told: Float[Tensor, "batches images groups"],
+    strength: float,
+    draw: torch.Generator,
+) -> Float[Tensor, "batches images groups"]:
+    """The likeliest group over several views; what was told, if a group would die out by that."""
+    agreed = torch.empty_like(told)
+    for row in range(batches.count):
+        image = batches.read(row)
+        views = [image, *(jitter(image, strength, draw) for _ in range(VIEWS - 1))]
+        share = torch.stack([steady.groups(batches.look(view)) for view in views]).mean(0)
+        agreed[row] = F.one_hot(share.argmax(1), share.shape[1])
+    smallest = agreed.mean((0, 1)).min() * agreed.shape[2]
+    return agreed if smallest >= LEAST_SHARE else told
