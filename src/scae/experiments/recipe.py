@@ -6,6 +6,7 @@ docs/training.md; the literal presets (`…-paper`, `…-release`) use none of i
 """
 
 from dataclasses import replace
+from typing import Literal
 
 from scae.config import LossWeights, OptimizerConfig, TrainingConfig
 
@@ -70,16 +71,22 @@ def image_schedule(steps: int, batch: int = BATCH) -> TrainingConfig:
 
 
 def staged_schedule(
-    part_steps: int, object_steps: int, batch: int = BATCH, jitter: float = 0.0
+    part_steps: int,
+    object_steps: int,
+    joint_steps: int = 0,
+    batch: int = BATCH,
+    jitter: float = 0.0,
+    groups: Literal["poses", "edges"] = "poses",
 ) -> TrainingConfig:
-    """Parts alone, then objects on fixed parts: groups can only be found in the latter."""
-    steps = part_steps + object_steps
+    """Parts alone, then objects on fixed parts, in which groups are found, then both."""
+    steps = part_steps + object_steps + joint_steps
     return TrainingConfig(
         steps=steps,
         batch=batch,
         part_share=part_steps / steps,
         object_share=object_steps / steps,
         jitter=jitter,
+        groups=groups,
     )
 
 

@@ -38,7 +38,7 @@ def mnist() -> ImageExperiment:
         loss=recipe.GUIDED,
         data=ImageDataConfig(name="mnist"),
         optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(16_000, 10_000, jitter=1.0),
+        training=recipe.staged_schedule(12_000, 2_000, 7_000, jitter=1.0),
     )
 
 
@@ -52,7 +52,7 @@ def mnist40() -> ImageExperiment:
         model=replace(full.model, image_size=(40, 40)),
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
         training=replace(
-            recipe.staged_schedule(12_000, 10_000),
+            recipe.staged_schedule(6_000, 2_000, 6_000, jitter=1.0),
             start_from="mnist",  # parts that start as noise leave so large a picture
         ),
     )
@@ -110,10 +110,11 @@ def svhn() -> ImageExperiment:
             prior_between=0.1,
             posterior_within=8.62,
             posterior_between=0.26,
+            guidance=recipe.GUIDED.guidance,
         ),
         data=ImageDataConfig(name="svhn"),
         optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(10_000, 4_500),
+        training=recipe.staged_schedule(10_000, 1_500, 2_000, jitter=1.0, groups="edges"),
     )
 
 
@@ -129,10 +130,11 @@ def cifar10() -> ImageExperiment:
             prior_between=0.1,
             posterior_within=1.39,
             posterior_between=7.32,
+            guidance=recipe.GUIDED.guidance,
         ),
         data=ImageDataConfig(name="cifar10"),
-        optimizer=recipe.IMAGES,
-        training=recipe.image_schedule(6_000),
+        optimizer=recipe.STAGED_IMAGES,
+        training=recipe.staged_schedule(6_000, 1_500, 1_500, jitter=1.0, groups="edges"),
     )
 
 

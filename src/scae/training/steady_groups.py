@@ -23,7 +23,7 @@ from scae.training.averaging import WeightAverage
 WIDTHS, HIDDEN, DROPOUT = (32, 64, 64), 128, 0.3
 PLACES = 7
 """Side of the last feature map, whatever the images' size: 28 pixels halved twice."""
-ROUNDS, TRUSTING = 12, 3
+ROUNDS, TRUSTING = 10, 3
 """Rounds in all, and how many are told the groups as they were given."""
 BATCH, LEARNING_RATE, WEIGHT_DECAY, SMOOTHING = 128, 1e-3, 0.05, 0.05
 AVERAGE = 0.995
