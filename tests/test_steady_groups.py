@@ -94,7 +94,7 @@ def test_a_group_is_not_left_to_die_out() -> None:
     image, label, _ = bars(300)
     told = hot(torch.where(torch.arange(300) % 30 == 0, 2, label), 3)
     steady = fit_steady_groups(batches(image), told, strength=1.0)
-    assert (steady.groups(image).argmax(1) == 2).float().mean() < 0.1 / 3
+    assert (steady.groups(image).argmax(1) == 2).float().mean() < 0.5 / 3
     kept = steady_groups._agreed(
         steady, batches(image), told.view(-1, SIZE, 3), 1.0, torch.Generator()
     )
