@@ -25,7 +25,7 @@ def draw_moves(count: int, strength: float, draw: torch.Generator) -> Float[Tens
 def move(
     image: Float[Tensor, "batch channels height width"], moves: Float[Tensor, "batch 5"]
 ) -> Float[Tensor, "batch channels height width"]:
-    """Each image under an affine map of its own; the border goes on where it leaves the picture."""
+    """Each image under an affine map of its own; mirrored where it leaves the picture."""
     angle, scaling, shear, right, down = moves.to(image).unbind(1)
     angle, scale = MAX_ROTATION * angle, 1 + MAX_SCALING * scaling
     cos, sin = angle.cos() / scale, angle.sin() / scale
@@ -37,7 +37,7 @@ def move(
         1,
     )  # (B, 2, 3), from places in the result to places in the image
     grid = F.affine_grid(inverse, list(image.shape), align_corners=False)
-    return F.grid_sample(image, grid, padding_mode="border", align_corners=False)
+    return F.grid_sample(image, grid, padding_mode="reflection", align_corners=False)
 
 
 def jitter(

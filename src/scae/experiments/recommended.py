@@ -52,7 +52,7 @@ def mnist40() -> ImageExperiment:
         model=replace(full.model, image_size=(40, 40)),
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
         training=replace(
-            recipe.staged_schedule(6_000, 2_000, 6_000, jitter=1.0),
+            recipe.staged_schedule(4_000, 1_500, 4_500, jitter=1.0),
             start_from="mnist",  # parts that start as noise leave so large a picture
         ),
     )
@@ -114,7 +114,7 @@ def svhn() -> ImageExperiment:
         ),
         data=ImageDataConfig(name="svhn"),
         optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(10_000, 1_500, 2_000, jitter=1.0, groups="edges"),
+        training=recipe.staged_schedule(10_000, 1_500, 1_500, jitter=1.4, groups="edges"),
     )
 
 
@@ -134,7 +134,7 @@ def cifar10() -> ImageExperiment:
         ),
         data=ImageDataConfig(name="cifar10"),
         optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(6_000, 1_500, 1_500, jitter=1.0, groups="edges"),
+        training=recipe.staged_schedule(6_000, 1_500, 1_000, jitter=1.4, groups="edges"),
     )
 
 
