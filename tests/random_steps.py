@@ -105,9 +105,12 @@ def draw(rng: np.random.Generator, images: bool) -> Case:
     if images:
         stage = rng.choice(["", "part_share", "object_share"], p=[0.7, 0.15, 0.15])
         training = replace(training, **({stage: 1.0} if stage else {}))
-        # The only stage that can be guided; seldom, as fitting groups takes a second.
+        # The stage in which groups are found; seldom, as that takes seconds.
         if stage == "object_share" and rng.random() < 0.3:
             common["loss"] = replace(common["loss"], guidance=_weight(rng))
+            if common["loss"].guidance > 0 and rng.random() < 0.3:
+                kind = str(rng.choice(["poses", "edges"]))
+                training = replace(training, groups=kind, jitter=float(rng.uniform(0.1, 2)))
         model = _stacked(rng)
         shape = (BATCH, model.channels, *model.image_size)
         one = ImageExperiment("random", "none", model, training=training, **common)

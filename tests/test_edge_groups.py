@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
 from scae.edges import DIRECTIONS, NEIGHBOURHOOD, edge_histograms
+from scae.errors import ScaeError
 from scae.jitter import jitter
 from scae.training.edge_groups import fit_edge_groups, information_loss, mutual_information
 
@@ -98,3 +99,17 @@ def test_lines_are_grouped_by_direction() -> None:
     assert len(found.unique()) == 3
     again = fit_edge_groups(torch.stack([edge_histograms(x) for x in views]), 3, restarts=1)
     assert torch.equal(groups, again)
+
+
+def test_too_few_images_and_broken_ones_are_refused() -> None:
+    with pytest.raises(ScaeError, match="3 images are too few to find 2 groups"):
+        fit_edge_groups(torch.rand(3, 3, 5), 2)
+    views = torch.rand(3, 40, 5)
+    views[1, 2, 3] = float("nan")
+    with pytest.raises(ScaeError, match="not finite"):
+        fit_edge_groups(views, 2)
+
+
+def test_large_images_have_no_more_values() -> None:
+    small, large = edge_histograms(images(side=32)), edge_histograms(images(side=128))
+    assert small.shape == large.shape

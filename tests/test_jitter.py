@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,18 +16,22 @@ def images(count: int = 5, side: int = 12) -> torch.Tensor:
     return torch.rand(count, 1, side, side, generator=torch.Generator().manual_seed(0))
 
 
-def test_every_image_moves_by_the_map_it_drew() -> None:
-    image = images()
+@pytest.mark.parametrize("width", [12, 20])
+def test_every_image_moves_by_the_map_it_drew(width: int) -> None:
+    image = torch.rand(5, 1, 12, width, generator=torch.Generator().manual_seed(0))
     moved = jitter(image, 0.7, torch.Generator().manual_seed(3))
     draws = 0.7 * (2 * torch.rand(5, 5, generator=torch.Generator().manual_seed(3)) - 1)
-    centre = 11 / 2
+    centre = 11 / 2, (width - 1) / 2
     for picture, result, draw in zip(image, moved, draws.tolist(), strict=True):
         angle, scale = MAX_ROTATION * draw[0], 1 + MAX_SCALING * draw[1]
         cos, sin = math.cos(angle) / scale, math.sin(angle) / scale
         # Rows first: scipy's maps act on (y, x), ours on (x, y).
         rows = [[cos, sin], [MAX_SHEAR * draw[2] - sin, cos]]
-        shift = [6 * MAX_SHIFT * draw[4], 6 * MAX_SHIFT * draw[3]]
-        offset = [centre + s - centre * sum(r) for s, r in zip(shift, rows, strict=True)]
+        shift = [6 * MAX_SHIFT * draw[4], width / 2 * MAX_SHIFT * draw[3]]
+        offset = [
+            c + s - sum(x * y for x, y in zip(row, centre, strict=True))
+            for c, s, row in zip(centre, shift, rows, strict=True)
+        ]
         expected = affine_transform(
             picture[0].double().numpy(), rows, offset, order=1, mode="grid-mirror"
         )

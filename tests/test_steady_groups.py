@@ -1,5 +1,7 @@
 """Groups that hold when images move, and how a training finds and keeps them."""
 
+import inspect
+import signal
 from dataclasses import replace
 
 import pytest
@@ -9,16 +11,18 @@ import torch.nn.functional as F
 from scae.arrangements import Arrangements
 from scae.config import LossWeights
 from scae.data.interface import ImageSource
+from scae.edges import edge_histograms
 from scae.errors import ScaeError
-from scae.jitter import draw_moves, move
+from scae.jitter import draw_moves, jitter, move
 from scae.models import build
-from scae.training import guidance, steady_groups
+from scae.training import guidance, read_table, steady_groups
 from scae.training.checkpoints import CheckpointStore, read_checkpoint
+from scae.training.edge_groups import fit_edge_groups
 from scae.training.guidance import check_guidance, find_groups, groups_from
 from scae.training.module import TrainingModule, step_seed
 from scae.training.signals import StopRequest
 from scae.training.steady_groups import Batches, SteadyGroups, fit_steady_groups
-from training_runs import guided_experiment, image_data, run, source_of
+from training_runs import guided_experiment, image_data, run, source_of, weights_of
 
 SIZE = 25
 
@@ -89,6 +93,52 @@ def test_groups_are_probabilities_of_images_of_any_size(shape: tuple[int, int, i
     assert not any(tensor.requires_grad for tensor in again.tensors().values())
 
 
+@pytest.mark.parametrize("side", [2, 7, 8, 10, 32])
+def test_places_are_adaptive_average_pooling(side: int) -> None:
+    x = torch.rand(2, 3, side, side + 1, generator=torch.Generator().manual_seed(0))
+    rows, columns = steady_groups._places(side, x), steady_groups._places(side + 1, x)
+    pooled = torch.einsum("ph,bchw,qw->bcpq", rows, x, columns)
+    torch.testing.assert_close(pooled, F.adaptive_avg_pool2d(x, steady_groups.PLACES))
+
+
+def test_large_batches_of_a_training_are_divided(monkeypatch) -> None:
+    monkeypatch.setattr(steady_groups, "ROUNDS", 1)
+    sizes = []
+    logits = SteadyGroups.logits
+    monkeypatch.setattr(
+        SteadyGroups, "logits", lambda self, x, p=0.0: sizes.append(len(x)) or logits(self, x, p)
+    )
+    image, label, _ = bars(300)
+    fit_steady_groups(Batches(1, 300, lambda _: image, lambda x: x), hot(label), 1.0)
+    assert sizes == [128, 128, 44]
+
+
+def test_a_stop_ends_the_search_and_keeps_the_steps(tmp_path) -> None:
+    """Asked while groups are found, which takes minutes: parts are saved and go on from there."""
+    experiment = guided_experiment(steps=20, part_share=0.35, checkpoint_every=100)
+
+    class Stopping(ImageSource):
+        asked = False
+
+        def batch(self, step, size, rank=0, world=1):
+            caller = inspect.stack()[1].function
+            if caller == "read" and not self.asked:
+                self.asked = True
+                signal.raise_signal(signal.SIGTERM)
+            return super().batch(step, size, rank, world)
+
+    with pytest.raises(SystemExit) as stopped:
+        run(experiment, tmp_path, source=Stopping(image_data(), experiment.training.seed))
+    assert stopped.value.code == 143
+    assert read_checkpoint(CheckpointStore(tmp_path / "checkpoints", 2).paths()[-1]).step == 7
+    plain = ImageSource(image_data(), experiment.training.seed)
+    run(experiment, tmp_path, source=plain, resume=True)
+    run(experiment, tmp_path / "whole", source=plain)
+    assert weights_of(tmp_path) == weights_of(tmp_path / "whole")
+    steps = read_table(tmp_path / "metrics.csv")["step"]
+    assert len(set(steps)) == len(steps)
+
+
 def test_a_group_is_not_left_to_die_out() -> None:
     """One image in thirty of a kind of its own, which nothing in it shows."""
     image, label, _ = bars(300)
@@ -114,21 +164,31 @@ def test_jitter_decides_which_groups_guide(kind, monkeypatch) -> None:
     seen = []
 
     def fit(batches, groups, strength, seed):
-        seen.append(groups)
+        seen.append((batches, groups))
         return fit_steady_groups(batches, groups, strength, seed)
 
     monkeypatch.setattr(steady_groups, "ROUNDS", 2)
     monkeypatch.setattr(guidance, "fit_steady_groups", fit)
     experiment = guided_experiment(groups=kind)
+    experiment = replace(experiment, model=replace(experiment.model, target="sobel"))
     torch.manual_seed(0)
     model, source = build(experiment.model), ImageSource(image_data(), seed=0)
     steady = find_groups(model, experiment, source)
     assert isinstance(steady, SteadyGroups) and model.training
-    [start] = seen
+    [(batches, start)] = seen
     size = experiment.training.batch
     images = torch.cat([source.batch(step, size)[0] for step in range(40 // size)])
-    torch.testing.assert_close(start.sum(1), torch.ones(len(images)))
-    if kind == "poses":
+    torch.testing.assert_close(torch.cat([batches.read(i) for i in range(batches.count)]), images)
+    torch.testing.assert_close(batches.look(images), model.target(images))
+    if kind == "edges":
+        draw = torch.Generator().manual_seed(experiment.training.seed)
+        views = []
+        for image in images.split(size):
+            moved = [jitter(image, 1.0, draw) for _ in range(guidance.MOVES)]
+            views.append(torch.stack([edge_histograms(x) for x in (image, *moved)]))
+        expected = fit_edge_groups(torch.cat(views, 1), 4, experiment.training.seed)
+        assert torch.equal(start, expected)
+    else:
         plain = replace(experiment, training=replace(experiment.training, jitter=0.0))
         found = find_groups(model, plain, source)
         assert isinstance(found, Arrangements) and len(seen) == 1
@@ -153,14 +213,14 @@ def test_groups_look_at_what_is_reconstructed(monkeypatch) -> None:
     torch.testing.assert_close(seen[0], model.target(image))
 
 
-def test_joint_steps_move_images_and_want_the_groups_of_the_unmoved(monkeypatch) -> None:
+def test_joint_steps_move_images_and_want_the_groups_of_the_unmoved() -> None:
     experiment = guided_experiment(part_share=0.0, object_share=0.5, steps=4)
     model, source = build(experiment.model), source_of(experiment)
     module = TrainingModule(model, experiment, source, StopRequest())
     module.groups = SteadyGroups.start(1, 4, torch.Generator().manual_seed(0))
     [image] = source.batch(3, experiment.training.batch)
     moved, target, wanted = module._moved(image, step=3)
-    draw = torch.Generator().manual_seed(step_seed(experiment.training.seed, 3))
+    draw = torch.Generator().manual_seed(step_seed(experiment.training.seed, 3, "moves"))
     torch.testing.assert_close(moved, move(image, draw_moves(len(image), 1.0, draw)))
     torch.testing.assert_close(target, moved)
     torch.testing.assert_close(wanted, module.groups.groups(image))
@@ -173,8 +233,6 @@ def test_joint_steps_move_images_and_want_the_groups_of_the_unmoved(monkeypatch)
 
 
 def test_guidance_goes_on_in_joint_steps(tmp_path) -> None:
-    from scae.training import read_table
-
     run(guided_experiment(steps=20), tmp_path)
     table = read_table(tmp_path / "metrics.csv")
     by_step = dict(zip(table["step"], table["guidance"], strict=True))

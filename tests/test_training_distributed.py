@@ -28,8 +28,9 @@ from training_runs import (
 EXPERIMENTS = {
     "points": points_experiment,
     "images": images_experiment,
-    # Guided from the first step on, by groups that one process finds for both.
-    "guided": partial(guided_experiment, part_share=0.0, object_share=1.0),
+    # Guided from the first step on, by groups that one process finds for both; then jointly, on
+    # images whose moves are drawn for the whole batch.
+    "guided": partial(guided_experiment, part_share=0.0, object_share=0.34),
 }
 
 

@@ -48,6 +48,20 @@ def test_stages_cover_every_step_once() -> None:
     assert stage_at(config, 10).name == "joint"
 
 
+@pytest.mark.parametrize("steps", [3, 4, 5, 12])
+def test_short_trainings_have_every_stage(steps: int) -> None:
+    config = TrainingConfig(steps=steps, part_share=10 / 13, object_share=1.5 / 13)
+    plan = stages(config)
+    assert [stage.name for stage in plan] == ["parts", "objects", "joint"]
+    assert [s.start + s.length for s in plan] == [*(s.start for s in plan[1:]), steps]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_shorter_ones_have_what_fits(steps: int) -> None:
+    config = TrainingConfig(steps=steps, part_share=0.4, object_share=0.4)
+    assert sum(stage.length for stage in stages(config)) == steps
+
+
 def test_without_stages_all_is_joint() -> None:
     assert [(s.name, s.length) for s in stages(TrainingConfig(steps=7))] == [("joint", 7)]
 
@@ -104,7 +118,7 @@ def test_templates_have_their_own_learning_rate() -> None:
     }
 
 
-def test_guidance_is_a_term_of_the_object_stage_alone() -> None:
+def test_guidance_is_a_term_of_the_object_stage() -> None:
     image = torch.rand(40, 1, 16, 16, generator=torch.Generator().manual_seed(0))
     model = small().eval()
     parts = model.part_encoder(image)

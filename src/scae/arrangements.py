@@ -10,6 +10,7 @@ they learn (`loss.guidance`).
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from scae.errors import ScaeError
-from scae.groups import Groups, Target, Weights
+from scae.groups import Groups, Target, Weights, no_tick
 from scae.parts import PartCapsules
 
 Flat = Float[Tensor, "images values"]
@@ -163,6 +164,7 @@ def fit_arrangements(
     groups: int,
     seed: int = 0,
     restarts: int = RESTARTS,
+    tick: Callable[[], None] = no_tick,
 ) -> Arrangements:
     """Fit the mixture to the poses of the parts of some thousand images; no label is used.
 
@@ -188,6 +190,7 @@ def fit_arrangements(
     for trial in range(restarts):
         found = Arrangements.start(parts, scale, flat, _kmeans(flat, groups, seed, trial))
         for _ in range(ITERATIONS):
+            tick()
             found = found.updated(flat, balanced(found.log_joint(flat)))
         likelihood = float(found.log_joint(flat).logsumexp(1).mean())
         if best is None or likelihood > highest:

@@ -75,7 +75,7 @@ class LossWeights:
     two_parts: float = 0.0
     """"Wins at least two parts" loss, appendix C. Paper: 10 for constellations, else 0."""
     guidance: float = 0.0
-    """Presences against groups of images, while objects learn (`training.groups`). Paper: 0."""
+    """Presences against groups of images, in the object stage; with jitter, joint too. Paper: 0."""
     posterior_start: float = 1.0
     """Factor on both posterior weights at first; it grows to 1 by equal ratios. Paper: 1."""
     posterior_ramp: float = 0.8
@@ -291,7 +291,7 @@ class TrainingConfig:
     groups: Literal["poses", "edges"] = "poses"
     """By what images are grouped to guide objects: poses of parts, or edges. Paper: no groups."""
     jitter: float = 0.0
-    """Groups that guide objects hold under small moves of images; 1: up to 15 degrees. Paper: 0."""
+    """Moves of images that groups hold under and joint steps see; 1: up to 15 degrees. Paper: 0."""
     start_from: str | None = None
     """Shipped model, run folder or weights file to start from, to chain trainings. Paper: none."""
     batch: int = 128

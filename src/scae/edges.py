@@ -11,7 +11,7 @@ from torch import Tensor
 RANGE_FLOOR = 1e-8
 DIRECTIONS = 9
 NEIGHBOURHOOD = 8
-"""Pixels on a side; neighbours overlap by half."""
+"""Pixels on a side of 32 or fewer; neighbours overlap by half."""
 FAINTEST = 1e-3  # an image without edges has histograms of zeros
 
 
@@ -61,6 +61,7 @@ def edge_histograms(
     lower_bin = lower.long() % DIRECTIONS
     histogram.scatter_add_(1, lower_bin, strength * (1 - upper_share))
     histogram.scatter_add_(1, (lower_bin + 1) % DIRECTIONS, strength * upper_share)
-    side = min(NEIGHBOURHOOD, *image.shape[2:])
+    shorter = min(image.shape[2:])
+    side = min(max(NEIGHBOURHOOD, shorter // 4), shorter)  # large images have no more values
     local = F.avg_pool2d(histogram, side, max(1, side // 2)).flatten(1)
     return (local / (local.norm(dim=1, keepdim=True) + FAINTEST)).sqrt()

@@ -1,6 +1,8 @@
 """Groups of images, which objects are shown while they learn."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 import torch
@@ -11,6 +13,18 @@ from scae.parts import PartCapsules
 
 Target = Float[Tensor, "images channels height width"]
 Weights = Float[Tensor, "images groups"]
+
+
+def no_tick() -> None:
+    """What long searches for groups call all along unless told otherwise."""
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """The global generators seeded, and put back afterwards."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 @dataclass(frozen=True)

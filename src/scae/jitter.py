@@ -29,10 +29,12 @@ def move(
     angle, scaling, shear, right, down = moves.to(image).unbind(1)
     angle, scale = MAX_ROTATION * angle, 1 + MAX_SCALING * scaling
     cos, sin = angle.cos() / scale, angle.sin() / scale
+    # Places run from -1 to 1 along either side, however long it is.
+    wide, tall = image.shape[3] / image.shape[2], image.shape[2] / image.shape[3]
     inverse = torch.stack(
         [
-            torch.stack([cos, MAX_SHEAR * shear - sin, MAX_SHIFT * right], 1),
-            torch.stack([sin, cos, MAX_SHIFT * down], 1),
+            torch.stack([cos, tall * (MAX_SHEAR * shear - sin), MAX_SHIFT * right], 1),
+            torch.stack([wide * sin, cos, MAX_SHIFT * down], 1),
         ],
         1,
     )  # (B, 2, 3), from places in the result to places in the image

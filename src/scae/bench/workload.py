@@ -12,6 +12,7 @@ from scae import models
 from scae.config import Experiment, ImageExperiment, StackedConfig
 from scae.data import ImageData, ImageSource, Source, point_source
 from scae.errors import ScaeError
+from scae.experiments.recipe import unstaged
 from scae.parts import ConvolutionalNet
 from scae.training.module import TrainingModule
 from scae.training.signals import StopRequest
@@ -56,24 +57,16 @@ def with_batch(experiment: Experiment, batch: int) -> Experiment:
     return replace(experiment, training=replace(experiment.training, batch=batch))
 
 
-def whole_steps(experiment: Experiment) -> Experiment:
-    """The experiment without stages that train one level only: a step has all losses."""
-    training = replace(
-        experiment.training, part_share=0.0, object_share=0.0, start_from=None, jitter=0.0
-    )
-    loss = replace(experiment.loss, guidance=0.0)
-    return replace(experiment, training=training, loss=loss)
-
-
 class BareStep(TrainingModule):
     """Training's own step without Lightning's loop around it: call it to take the next step.
 
     Batch, seeding, forward, all losses, backward, gradient norm, guard, update and weight
-    average are the code that `scae train` runs when both levels learn, its dearest stage.
+    average are the code that `scae train` runs when both levels learn, its dearest stage; the
+    moves and groups of guided presets are left out.
     """
 
     def __init__(self, experiment: Experiment, source: Source) -> None:
-        experiment = whole_steps(experiment)
+        experiment = unstaged(experiment)
         torch.manual_seed(experiment.training.seed)
         super().__init__(models.build(experiment.model), experiment, source, StopRequest())
         self.model.train()

@@ -24,7 +24,9 @@ def fit_in_memory(
     start: dict[str, Tensor] | None = None,
     progress: bool = False,
 ) -> CapsuleModel:
-    """The trained model, on `device`, in evaluation mode; same weights as `scae.train` gives.
+    """The trained model, on `device`, in evaluation mode.
+
+    Without stages in the experiment they are the weights that `scae.train` gives.
 
     `start` are weights to begin with instead of random ones. Always in 32 bits. A step whose
     loss or gradient is not finite is skipped; several in a row go back to the last good

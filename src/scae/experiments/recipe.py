@@ -8,7 +8,7 @@ docs/training.md; the literal presets (`…-paper`, `…-release`) use none of i
 from dataclasses import replace
 from typing import Literal
 
-from scae.config import LossWeights, OptimizerConfig, TrainingConfig
+from scae.config import Experiment, LossWeights, OptimizerConfig, TrainingConfig
 
 SIGMA = 0.25
 """Standard deviation of a pixel. The strongest lever: at the release's 1, the errors of all
@@ -43,12 +43,12 @@ SPARSITY = LossWeights(
 
 GUIDED = LossWeights(
     prior_between=0.3,
-    # Groups of images whose parts are arranged alike, found in minutes on the finished parts.
+    # Groups of images, found in minutes when parts are finished (`training.groups`).
     guidance=20.0,
 )
-"""Table 4, and guidance while objects learn on fixed parts."""
+"""Table 4, and guidance while objects learn."""
 
-STAGED_IMAGES = replace(IMAGES, object_lr=5.0)  # parts no longer move, so objects can hurry
+STAGED_IMAGES = replace(IMAGES, object_lr=5.0)  # parts hardly move any more, so objects can hurry
 
 POINTS = OptimizerConfig(
     name="adam",
@@ -88,6 +88,14 @@ def staged_schedule(
         jitter=jitter,
         groups=groups,
     )
+
+
+def unstaged(experiment: Experiment) -> Experiment:
+    """The same with all losses from the first step on: no stages, and nothing they prepare."""
+    training = replace(
+        experiment.training, part_share=0.0, object_share=0.0, start_from=None, jitter=0.0
+    )
+    return replace(experiment, training=training, loss=replace(experiment.loss, guidance=0.0))
 
 
 def point_schedule(steps: int, batch: int = 64) -> TrainingConfig:

@@ -203,7 +203,11 @@ class StackedCapsuleAutoencoder(nn.Module):
             colors = self.templates.colors(parts.features)
         votes, mixture = self.explain_parts(parts, colors)
         explanation = StackedExplanation(parts, colors, votes, mixture)
-        wanted = None if groups is None else groups.groups_of(self.target(image), parts)
+        wanted = None
+        if groups is not None:
+            # In full precision, as they were found.
+            with torch.no_grad(), torch.autocast(image.device.type, enabled=False):
+                wanted = groups.groups_of(self.target(image), parts)
         return self._object_terms(explanation, image.new_zeros(()), wanted)
 
     def _object_terms(

@@ -11,7 +11,7 @@ from scae.experiments.ablations import ablate
 Budget = Literal["smoke", "cpu", "paper"]
 Target = Literal["table1", "table2", "constellations"]
 
-SMOKE_STEPS, SMOKE_BATCH = 5, 16  # one step or two of each stage
+SMOKE_STEPS, SMOKE_BATCH = 5, 16  # at least one step of each stage
 SMOKE_EXAMPLES = 200
 PAPER_SEEDS: dict[Target, int] = {"table1": 5, "table2": 10, "constellations": 5}
 

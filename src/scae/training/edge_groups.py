@@ -7,12 +7,15 @@ all of them, holds as much information about images as groups can (Hu et al. 201
 discrete representations via information maximizing self-augmented training"). No label is used.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae.groups import Weights
+from scae.errors import ScaeError
+from scae.groups import Weights, no_tick, seeded
 
 RESTARTS = 4
 WIDTH = 512
@@ -27,19 +30,33 @@ Views = Float[Tensor, "views images values"]
 
 
 @torch.no_grad()
-def fit_edge_groups(views: Views, groups: int, seed: int = 0, restarts: int = RESTARTS) -> Weights:
+def fit_edge_groups(
+    views: Views,
+    groups: int,
+    seed: int = 0,
+    restarts: int = RESTARTS,
+    tick: Callable[[], None] = no_tick,
+) -> Weights:
     """Groups of images given by views of each of them; view 0 has the images unmoved.
 
     Of several starts, the one whose groups say most about the groups of moved copies is kept.
     """
+    if views.shape[1] < 2 * groups:
+        raise ScaeError(
+            f"{views.shape[1]} images are too few to find {groups} groups in; give at least twice "
+            "as many images as model.classes, or set loss.guidance to 0."
+        )
+    if not torch.isfinite(views).all():
+        raise ScaeError(
+            "Edges of the images are not finite, so no groups can be found by them; give images "
+            "with pixels from 0 to 1, or set loss.guidance to 0."
+        )
     centre, scale = views[0].mean(0), views[0].std(0, correction=0) + STILL
-    views = (views - centre) / scale
     best, highest = None, -torch.inf
     for trial in range(restarts):
-        with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            torch.manual_seed(seed * restarts + trial)
-            layers = _learned(views, groups)
-        shares = torch.stack([layers(view).softmax(1) for view in views])
+        with seeded(seed * restarts + trial, views.device), torch.enable_grad():
+            layers = _learned(views, groups, centre, scale, tick)
+        shares = torch.stack([layers((view - centre) / scale).softmax(1) for view in views])
         information = mutual_information(shares[0], shares[1:].mean(0))
         if best is None or information > highest:
             best, highest = shares.mean(0), information
@@ -66,7 +83,13 @@ def information_loss(logits: Float[Tensor, "views images groups"]) -> Float[Tens
     return divergence + SURENESS * surprise - EVENNESS * spread
 
 
-def _learned(views: Views, groups: int) -> nn.Module:
+def _learned(
+    views: Views,
+    groups: int,
+    centre: Float[Tensor, "values"],
+    scale: Float[Tensor, "values"],
+    tick: Callable[[], None],
+) -> nn.Module:
     count, images, values = views.shape
     layers = nn.Sequential(
         nn.Linear(values, WIDTH),
@@ -80,8 +103,10 @@ def _learned(views: Views, groups: int) -> nn.Module:
     optimizer = torch.optim.AdamW(layers.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     for _ in range(EPOCHS):
         for rows in torch.randperm(images).split(BATCH):
+            tick()
             moved = torch.randint(1, count, (2, len(rows)))
             seen = torch.stack([views[0, rows], views[moved[0], rows], views[moved[1], rows]])
+            seen = (seen - centre) / scale  # here, not of all views: they are many
             loss = information_loss(layers(seen.flatten(0, 1)).unflatten(0, seen.shape[:2]))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()

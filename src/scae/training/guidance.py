@@ -1,6 +1,6 @@
 """Groups of images as they are found when the object stage begins."""
 
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import fields
 
 import torch
@@ -11,7 +11,7 @@ from scae.config import Experiment
 from scae.data.interface import Source
 from scae.edges import edge_histograms
 from scae.errors import ScaeError
-from scae.groups import Groups, Weights
+from scae.groups import Groups, Weights, no_tick
 from scae.jitter import jitter
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import PartCapsules
@@ -37,7 +37,7 @@ def check_guidance(experiment: Experiment) -> None:
     if weight and not experiment.training.object_share:
         raise ScaeError(
             f"loss.guidance is {weight} but no stage trains objects on fixed parts, which is "
-            "what it guides; set training.object_share above 0 or loss.guidance to 0."
+            "where groups are found; set training.object_share above 0 or loss.guidance to 0."
         )
     strength = experiment.training.jitter
     if not 0 <= strength <= MOST_JITTER:
@@ -61,26 +61,39 @@ def groups_from(tensors: dict[str, Tensor]) -> Groups:
 
 
 @torch.no_grad()
-def find_groups(model: StackedCapsuleAutoencoder, experiment: Experiment, source: Source) -> Groups:
-    """Groups of images, as many as eq. 13 has classes."""
+def find_groups(
+    model: StackedCapsuleAutoencoder,
+    experiment: Experiment,
+    source: Source,
+    tick: Callable[[], None] = no_tick,
+) -> Groups:
+    """Groups of images, as many as eq. 13 has classes.
+
+    It takes minutes; `tick` is called all along and may raise to end the search.
+    """
     config = experiment.training
     model.eval()  # without noise, so that nothing depends on the generator's state
-    batches = _batches(model, experiment, source)
+    batches = _batches(model, experiment, source, tick)
     groups: Groups
     if not config.jitter:
-        groups = _arrangements(model, batches, config.seed)
+        groups = _arrangements(model, batches, config.seed, tick)
     else:
         if config.groups == "edges":
-            start = _by_edges(model, batches, config.jitter, config.seed)
+            start = _by_edges(model, batches, config.jitter, config.seed, tick)
         else:
-            start = _by_poses(model, batches, config.seed)
+            start = _by_poses(model, batches, config.seed, tick)
         with torch.enable_grad():
             groups = fit_steady_groups(batches, start, config.jitter, config.seed)
     model.train()
     return groups
 
 
-def _batches(model: StackedCapsuleAutoencoder, experiment: Experiment, source: Source) -> Batches:
+def _batches(
+    model: StackedCapsuleAutoencoder,
+    experiment: Experiment,
+    source: Source,
+    tick: Callable[[], None],
+) -> Batches:
     """Images to find groups in, the same every time."""
     config = experiment.training
     learning = sum(s.length for s in stages(config) if s.name != "parts")
@@ -91,12 +104,15 @@ def _batches(model: StackedCapsuleAutoencoder, experiment: Experiment, source: S
     device = next(model.parameters()).device
 
     def read(step: int) -> Tensor:
+        tick()
         return source.batch(step, config.batch)[0].to(device)
 
     return Batches(max(1, images // config.batch), config.batch, read, model.target)
 
 
-def _arrangements(model: StackedCapsuleAutoencoder, batches: Batches, seed: int) -> Arrangements:
+def _arrangements(
+    model: StackedCapsuleAutoencoder, batches: Batches, seed: int, tick: Callable[[], None]
+) -> Arrangements:
     """The mixture of arrangements of parts, fitted to the first images."""
     some = min(batches.count, max(1, MOST_POSED // batches.size))
     parts = [model.part_encoder(batches.read(step)) for step in range(some)]
@@ -104,26 +120,35 @@ def _arrangements(model: StackedCapsuleAutoencoder, batches: Batches, seed: int)
         field.name: torch.cat([getattr(x, field.name).cpu().float() for x in parts])
         for field in fields(PartCapsules)
     }
-    return fit_arrangements(joined["pose"], joined["presence"], model.config.classes, seed)
+    return fit_arrangements(
+        joined["pose"], joined["presence"], model.config.classes, seed, tick=tick
+    )
 
 
-def _by_poses(model: StackedCapsuleAutoencoder, batches: Batches, seed: int) -> Weights:
+def _by_poses(
+    model: StackedCapsuleAutoencoder, batches: Batches, seed: int, tick: Callable[[], None]
+) -> Weights:
     """Groups of all images by arrangements of their parts."""
     device = next(model.parameters()).device
-    found = _arrangements(model, batches, seed).to(device)
+    found = _arrangements(model, batches, seed, tick).to(device)
     images = (batches.read(step) for step in range(batches.count))
     return torch.cat([found.groups_of(image, model.part_encoder(image)) for image in images])
 
 
 def _by_edges(
-    model: StackedCapsuleAutoencoder, batches: Batches, strength: float, seed: int
+    model: StackedCapsuleAutoencoder,
+    batches: Batches,
+    strength: float,
+    seed: int,
+    tick: Callable[[], None],
 ) -> Weights:
     """Groups of all images by directions of their edges."""
     draw = torch.Generator().manual_seed(seed)
-    views = []
+    values = edge_histograms(batches.read(0))
+    views = values.new_empty(1 + MOVES, batches.count, *values.shape)
     for step in range(batches.count):
         image = batches.read(step)
         seen = [image, *(jitter(image, strength, draw) for _ in range(MOVES))]
-        views.append(torch.stack([edge_histograms(x) for x in seen]))
-    with torch.enable_grad():
-        return fit_edge_groups(torch.cat(views, 1), model.config.classes, seed)
+        for view, picture in zip(views[:, step], seen, strict=True):
+            view.copy_(edge_histograms(picture))
+    return fit_edge_groups(views.flatten(1, 2), model.config.classes, seed, tick=tick)

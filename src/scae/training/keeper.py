@@ -63,7 +63,10 @@ class Keeper(Callback):
             trainer.should_stop = True
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Hand the signals back."""
+        """Save what a stop between two steps left unsaved, and hand the signals back."""
+        module: TrainingModule = pl_module
+        if module.stopping and trainer.is_global_zero:
+            self._save(module)
         self.stop.remove()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:

@@ -30,10 +30,18 @@ from scae.training.signals import StopRequest
 from scae.training.stages import StageName, stage_at, stages
 from scae.training.steady_groups import SteadyGroups
 
+MOVES = "moves"
+"""What the moves of a step's images are drawn for, apart from its noise."""
 
-def step_seed(seed: int, step: int) -> int:
+
+class SearchStoppedError(Exception):
+    """Whoever trains asked to stop while groups were being found."""
+
+
+def step_seed(seed: int, step: int, *purpose: str) -> int:
     """Seed of everything random in one step, so that resuming needs no generator state."""
-    digest = hashlib.blake2b(f"{seed} {step}".encode(), digest_size=8).digest()
+    key = " ".join([str(seed), str(step), *purpose])
+    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
 
 
@@ -99,16 +107,23 @@ class TrainingModule(pl.LightningModule):
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:
-        """End the training (-1 to Lightning) when no step is left."""
-        return -1 if self.step >= self.experiment.training.steps else None
+        """End the training (-1 to Lightning) when no step is left, or to stop before one."""
+        config = self.experiment.training
+        if self.step >= config.steps:
+            return -1
+        try:
+            self._prepare(stage_at(config, self.step).name)
+        except SearchStoppedError:
+            self.stopping = True
+            return -1
+        return None
 
     def training_step(self, tick: int, index: int) -> None:
         """Compute loss and gradient of step `self.step` and, if they are finite, update."""
         config, step = self.experiment, self.step
         stage = stage_at(config.training, step)
-        guided = stage.name == "objects" and config.loss.guidance > 0
-        if guided and self.groups is None:
-            self.groups = self._find_groups()
+        guided = self._is_guided(stage.name)
+        self._prepare(stage.name)
         batch = self._take_batch(step)
         if stage.name == "joint" and isinstance(self.groups, SteadyGroups):
             batch = self._moved(batch[0], step)
@@ -178,6 +193,15 @@ class TrainingModule(pl.LightningModule):
             return batch
         return tuple(x.pin_memory().to(self.device, non_blocking=True) for x in batch)
 
+    def _is_guided(self, stage: StageName) -> bool:
+        """Whether steps of this stage are guided on images as they are."""
+        return stage == "objects" and self.experiment.loss.guidance > 0
+
+    def _prepare(self, stage: StageName) -> None:
+        """Find what steps of a stage need, once; an error if asked to stop meanwhile."""
+        if self._is_guided(stage) and self.groups is None:
+            self.groups = self._find_groups()
+
     def _moved(self, image: Tensor, step: int) -> tuple[Tensor, ...]:
         """The images moved, what to reconstruct of them, and the groups of the unmoved ones.
 
@@ -186,7 +210,7 @@ class TrainingModule(pl.LightningModule):
         assert isinstance(self.model, StackedCapsuleAutoencoder)
         assert isinstance(self.groups, SteadyGroups)
         config = self.experiment.training
-        draw = torch.Generator().manual_seed(step_seed(config.seed, step))
+        draw = torch.Generator().manual_seed(step_seed(config.seed, step, MOVES))
         moves = draw_moves(config.batch, config.jitter, draw)[
             rows_of(config.batch, rank(), world())
         ]
@@ -199,12 +223,19 @@ class TrainingModule(pl.LightningModule):
         assert isinstance(self.model, StackedCapsuleAutoencoder)
         found: list[Groups | None] = [None]
         if rank() == 0:
-            found = [find_groups(self.model, self.experiment, self.source)]
+            with contextlib.suppress(SearchStoppedError):
+                groups = find_groups(self.model, self.experiment, self.source, self._tick)
+                found = [groups.to(torch.device("cpu"))]  # each process has a device of its own
         if world() > 1:
             dist.broadcast_object_list(found)
-        [groups] = found
-        assert groups is not None
-        return groups.to(self.device)
+        [told] = found
+        if told is None:
+            raise SearchStoppedError
+        return told.to(self.device)
+
+    def _tick(self) -> None:
+        if self.stop.signal is not None:
+            raise SearchStoppedError
 
     def _set_learning_rate(self, optimizer: Optimizer) -> None:
         config = self.experiment

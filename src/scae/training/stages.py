@@ -10,6 +10,8 @@ from typing import Literal
 from scae.config import TrainingConfig
 from scae.errors import ScaeError
 
+TINY = 1e-9  # shares are fractions of steps, whose sum is 1 but for rounding
+
 StageName = Literal["parts", "objects", "joint"]
 
 
@@ -23,20 +25,26 @@ class Stage:
 
 
 def stages(config: TrainingConfig) -> list[Stage]:
-    """The stages of a training in order; empty ones are left out."""
+    """The stages of a training in order, each with a step at least; empty ones are left out."""
     shares = config.part_share, config.object_share
     if not (min(shares) >= 0 and sum(shares) <= 1):
         raise ScaeError(
             f"training.part_share ({shares[0]}) and training.object_share ({shares[1]}) are "
             "shares of all steps: give numbers from 0 to 1 whose sum is at most 1."
         )
-    first, second = (round(share * config.steps) for share in (shares[0], sum(shares)))
-    plan = (
-        Stage("parts", 0, first),
-        Stage("objects", first, second - first),
-        Stage("joint", second, config.steps - second),
-    )
-    return [stage for stage in plan if stage.length]
+    names: tuple[StageName, ...] = ("parts", "objects", "joint")
+    wanted = *shares, 1 - sum(shares)
+    plan: list[Stage] = []
+    start, done = 0, 0.0
+    for index, (name, share) in enumerate(zip(names, wanted, strict=True)):
+        done += share
+        later = sum(other > TINY for other in wanted[index + 1 :])
+        # However short a training is, what a stage prepares is there for the next one.
+        end = min(max(round(done * config.steps), start + (share > TINY)), config.steps - later)
+        if end > start:
+            plan.append(Stage(name, start, end - start))
+            start = end
+    return plan
 
 
 def stage_at(config: TrainingConfig, step: int) -> Stage:

@@ -15,20 +15,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae.errors import ScaeError
-from scae.groups import Groups, Target, Weights
+from scae.groups import Groups, Target, Weights, seeded
 from scae.jitter import jitter
 from scae.parts import PartCapsules
 from scae.training.averaging import WeightAverage
 
 WIDTHS, HIDDEN, DROPOUT = (32, 64, 64), 128, 0.3
 PLACES = 7
-"""Side of the last feature map, whatever the images' size: 28 pixels halved twice."""
+"""Side of the last feature map, whatever the images' size; MNIST's 28 pixels halved twice."""
 ROUNDS, TRUSTING = 10, 3
 """Rounds in all, and how many are told the groups as they were given."""
 BATCH, LEARNING_RATE, WEIGHT_DECAY, SMOOTHING = 128, 1e-3, 0.05, 0.05
 AVERAGE = 0.995
 VIEWS = 3
 """Of each image when it is asked for its group: as it is and moved."""
+APART = 1  # from the seed of the moves
 LEAST_SHARE = 0.5
 """Of the images of an even share: small groups shrink round by round (SVHN: 20 to 2 %)."""
 
@@ -94,7 +95,8 @@ class SteadyGroups(Groups):
         x = F.conv2d(x, self.filters1, self.bias1, stride=2, padding=1).relu()
         x = F.conv2d(x, self.filters2, self.bias2, stride=2, padding=1).relu()
         x = F.conv2d(x, self.filters3, self.bias3, padding=1).relu()
-        x = F.adaptive_avg_pool2d(x, PLACES).flatten(1)  # (B, width3 * 49)
+        rows, columns = (_places(side, x) for side in x.shape[2:])
+        x = torch.einsum("ph,bchw,qw->bcpq", rows, x, columns).flatten(1)  # (B, width3 * 49)
         x = F.linear(F.dropout(x, dropout), self.weight4, self.bias4).relu()
         return F.linear(F.dropout(x, dropout), self.weight5, self.bias5)
 
@@ -115,8 +117,7 @@ def fit_steady_groups(
     draw = torch.Generator().manual_seed(seed)
     told = groups.view(batches.count, batches.size, -1)
     joined = max(1, BATCH // batches.size)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed + APART, groups.device):
         channels = batches.look(batches.read(0)).shape[1]
         start = SteadyGroups.start(channels, groups.shape[1], draw).to(groups.device)
         learning = nn.ParameterDict(start.tensors())
@@ -126,19 +127,32 @@ def fit_steady_groups(
         )
         for number in range(ROUNDS):
             for rows in torch.randperm(batches.count, generator=draw).split(joined):
-                image = torch.cat([batches.read(int(row)) for row in rows])
-                target = batches.look(jitter(image, strength, draw))
-                logits = SteadyGroups(**learning).logits(target, DROPOUT)
-                wanted = told[rows.to(told.device)].flatten(0, 1)
-                loss = F.cross_entropy(logits, wanted, label_smoothing=SMOOTHING)
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()
-                optimizer.step()
-                average.update()
+                images = torch.cat([batches.read(int(row)) for row in rows]).split(BATCH)
+                shares = told[rows.to(told.device)].flatten(0, 1).split(BATCH)
+                for image, wanted in zip(images, shares, strict=True):
+                    target = batches.look(jitter(image, strength, draw))
+                    logits = SteadyGroups(**learning).logits(target, DROPOUT)
+                    loss = F.cross_entropy(logits, wanted, label_smoothing=SMOOTHING)
+                    optimizer.zero_grad(set_to_none=True)
+                    loss.backward()
+                    optimizer.step()
+                    average.update()
             steady = SteadyGroups(**average.weights)
-            if number + 1 >= TRUSTING:
+            if TRUSTING <= number + 1 < ROUNDS:
                 told = _agreed(steady, batches, told, strength, draw)
     return steady
+
+
+def _places(side: int, like: Tensor) -> Float[Tensor, "places side"]:
+    """Means over as many stretches of a side as there are places: adaptive average pooling.
+
+    As a product because not every device has that pooling for sides that do not divide evenly.
+    """
+    first = torch.arange(PLACES) * side // PLACES
+    last = -(-(torch.arange(PLACES) + 1) * side // PLACES)
+    place = torch.arange(side)
+    inside = (place >= first[:, None]) & (place < last[:, None])
+    return (inside / inside.sum(1, keepdim=True)).to(like)
 
 
 @torch.no_grad()
