@@ -96,8 +96,7 @@ LIMITS = {
     "degrees and 15 %: affNIST's kind of maps, of which the paper's model has seen only shifts.",
     "svhn": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 20 000 "
     "images. Non-commercial use only, as the data set.",
-    "cifar10": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 10 000 "
-    "images.",
+    "cifar10": "Trained on 10 000 images.",
     "digits": f"{GUIDED}, by poses of parts.",
 }
 
