@@ -12,7 +12,7 @@ from lightning.pytorch.loggers import Logger
 from scae.config_json import parse
 from scae.errors import ScaeError
 from scae.training import read_table
-from training_runs import images_experiment, points_experiment, run
+from training_runs import guided_experiment, images_experiment, points_experiment, run
 
 
 class Memory(Logger):
@@ -96,6 +96,18 @@ def test_progress_shows_terms_speed_and_time_left(tmp_path: Path, monkeypatch) -
     last = terminal.getvalue().split("\r")[-1]
     assert "loss=" in last and "part_ll=" in last and "images/s" in last
     assert "192/192" in last  # 24 steps of 8 images
+
+
+def test_progress_says_when_groups_are_found(tmp_path: Path, monkeypatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    run(guided_experiment(steps=10), tmp_path, progress=True)
+    shown = terminal.getvalue()
+    assert "test, finding groups for minutes:" in shown
+    assert shown.rindex("test:") > shown.rindex("finding groups")  # and when no longer
 
 
 def test_precision_follows_the_device(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ class TrainingModule(pl.LightningModule):
         if self.step >= config.steps:
             return -1
         try:
-            self._prepare(stage_at(config, self.step).name)
+            self._prepare()
         except SearchStoppedError:
             self.stopping = True
             return -1
@@ -123,7 +123,7 @@ class TrainingModule(pl.LightningModule):
         config, step = self.experiment, self.step
         stage = stage_at(config.training, step)
         guided = self._is_guided(stage.name)
-        self._prepare(stage.name)
+        self._prepare()
         batch = self._take_batch(step)
         if stage.name == "joint" and isinstance(self.groups, SteadyGroups):
             batch = self._moved(batch[0], step)
@@ -197,9 +197,15 @@ class TrainingModule(pl.LightningModule):
         """Whether steps of this stage are guided on images as they are."""
         return stage == "objects" and self.experiment.loss.guidance > 0
 
-    def _prepare(self, stage: StageName) -> None:
-        """Find what steps of a stage need, once; an error if asked to stop meanwhile."""
-        if self._is_guided(stage) and self.groups is None:
+    @property
+    def needs_groups(self) -> bool:
+        """Whether groups have to be found before the next step, which takes minutes."""
+        stage = stage_at(self.experiment.training, self.step)
+        return self._is_guided(stage.name) and self.groups is None
+
+    def _prepare(self) -> None:
+        """Find what the next step needs; an error if asked to stop meanwhile."""
+        if self.needs_groups:
             self.groups = self._find_groups()
 
     def _moved(self, image: Tensor, step: int) -> tuple[Tensor, ...]:

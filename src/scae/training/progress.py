@@ -37,6 +37,14 @@ class Progress(Callback):
             disable=None,  # unless stderr is a terminal
         )
 
+    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
+        """Say what takes so long."""
+        if self._bar is not None and not self._bar.disable:
+            module: TrainingModule = pl_module
+            doing = ", finding groups for minutes" if module.needs_groups else ""
+            text = f"{module.experiment.name}{doing}"
+            self._bar.set_description(text, refresh=self._bar.desc != f"{text}: ")
+
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
         """Move on; a roll-back moves the bar backwards."""
         if self._bar is None or self._bar.disable:
