@@ -92,8 +92,7 @@ LIMITS = {
     "constellation": "Points have to be normalised to [-1, 1]^2 per scene. Other patterns, more "
     "than three objects and noisy points were not trained.",
     "mnist": f"{GUIDED}, by poses of parts, made steady under moves of the images.",
-    "mnist40": f"{GUIDED}, by poses of parts, made steady under moves of the images of up to 15 "
-    "degrees and 15 %: affNIST's kind of maps, of which the paper's model has seen only shifts.",
+    "mnist40": f"{GUIDED}, by poses of parts.",
     "svhn": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 20 000 "
     "images. Non-commercial use only, as the data set.",
     "cifar10": "Trained on 10 000 images.",

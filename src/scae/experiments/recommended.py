@@ -52,7 +52,7 @@ def mnist40() -> ImageExperiment:
         model=replace(full.model, image_size=(40, 40)),
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
         training=replace(
-            recipe.staged_schedule(4_000, 4_000, 5_000, jitter=1.0),
+            recipe.staged_schedule(12_000, 10_000),
             start_from="mnist",  # parts that start as noise leave so large a picture
         ),
     )
