@@ -38,7 +38,7 @@ def mnist() -> ImageExperiment:
         loss=recipe.GUIDED,
         data=ImageDataConfig(name="mnist"),
         optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(12_000, 2_000, 7_000, jitter=1.0),
+        training=recipe.staged_schedule(12_000, 10_000, 12_000, jitter=1.0),
     )
 
 
