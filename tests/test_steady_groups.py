@@ -18,10 +18,12 @@ from scae.models import build
 from scae.training import guidance, read_table, steady_groups
 from scae.training.checkpoints import CheckpointStore, read_checkpoint
 from scae.training.edge_groups import fit_edge_groups
+from scae.training.fixed_parts import encode
 from scae.training.guidance import check_guidance, find_groups, groups_from
-from scae.training.module import TrainingModule, step_seed
+from scae.training.module import TrainingModule
 from scae.training.signals import StopRequest
 from scae.training.steady_groups import Batches, SteadyGroups, fit_steady_groups
+from scae.training.step_seed import step_seed
 from training_runs import guided_experiment, image_data, run, source_of, weights_of
 
 SIZE = 25
@@ -209,7 +211,7 @@ def test_groups_look_at_what_is_reconstructed(monkeypatch) -> None:
     monkeypatch.setattr(
         SteadyGroups, "groups", lambda self, x: seen.append(x) or hot(x[:, 0, 0, 0].long(), 4)
     )
-    model.object_terms(image, steady)
+    encode(model, image, steady)
     torch.testing.assert_close(seen[0], model.target(image))
 
 
@@ -217,13 +219,14 @@ def test_joint_steps_move_images_and_want_the_groups_of_the_unmoved() -> None:
     experiment = guided_experiment(part_share=0.0, object_share=0.5, steps=4)
     model, source = build(experiment.model), source_of(experiment)
     module = TrainingModule(model, experiment, source, StopRequest())
-    module.groups = SteadyGroups.start(1, 4, torch.Generator().manual_seed(0))
+    groups = SteadyGroups.start(1, 4, torch.Generator().manual_seed(0))
+    module.guide.load(groups)
     [image] = source.batch(3, experiment.training.batch)
-    moved, target, wanted = module._moved(image, step=3)
+    moved, target, wanted = module.guide.moved(image, step=3)
     draw = torch.Generator().manual_seed(step_seed(experiment.training.seed, 3, "moves"))
     torch.testing.assert_close(moved, move(image, draw_moves(len(image), 1.0, draw)))
     torch.testing.assert_close(target, moved)
-    torch.testing.assert_close(wanted, module.groups.groups(image))
+    torch.testing.assert_close(wanted, groups.groups(image))
     plain, guided = model.eval().loss_terms(moved), model.loss_terms(moved, target, wanted)
     assert plain.guidance.item() == 0 and guided.guidance.item() > 0
     torch.testing.assert_close(plain.total(LossWeights()), guided.total(LossWeights()))

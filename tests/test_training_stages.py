@@ -85,7 +85,7 @@ def test_each_stage_trains_its_own_level() -> None:
     assert sum(p.grad is not None for p in lower) == len(lower)
 
     model.zero_grad()
-    model.object_terms(image).total(weights).backward()
+    model.object_terms(model.part_encoder.clean(image)).total(weights).backward()
     assert all(p.grad is None for p in lower)
     # Softmax cancels the keys' bias of the pooling, so that one has no gradient anywhere.
     without = [n for n, p in model.named_parameters() if p.grad is None and id(p) in map(id, upper)]
@@ -98,7 +98,7 @@ def test_stages_compute_the_terms_of_the_joint_loss() -> None:
     joint, parts, objects = (
         model.loss_terms(image),
         model.part_terms(image),
-        model.object_terms(image),
+        model.object_terms(model.part_encoder.clean(image)),
     )
     torch.testing.assert_close(parts.image_ll, joint.image_ll)
     for name, term in objects.named().items():
@@ -123,7 +123,8 @@ def test_guidance_is_a_term_of_the_object_stage() -> None:
     model = small().eval()
     parts = model.part_encoder(image)
     arrangements = fit_arrangements(parts.pose, parts.presence, 2, restarts=1)
-    plain, guided = model.object_terms(image), model.object_terms(image, arrangements)
+    wanted = arrangements.groups_of(image, parts)
+    plain, guided = model.object_terms(parts), model.object_terms(parts, wanted)
     assert plain.guidance.item() == 0 and guided.guidance.item() > 0
     for name, term in plain.named().items():
         if name != "guidance":

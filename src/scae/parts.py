@@ -1,6 +1,6 @@
 """Part capsule encoders: image to poses, presences and special features (eq. 6, appendix E)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
@@ -155,6 +155,10 @@ class PartEncoder(nn.Module):
             )
 
     def forward(self, image: Float[Tensor, "batch channels height width"]) -> PartCapsules:
+        return self.noisy(self.clean(image))
+
+    def clean(self, image: Float[Tensor, "batch channels height width"]) -> PartCapsules:
+        """Parts without noise: the same whenever an image is seen."""
         expected = (self.config.channels, *self.config.image_size)
         if tuple(image.shape[1:]) != expected:
             raise ScaeError(
@@ -166,12 +170,16 @@ class PartEncoder(nn.Module):
         parameters, features, logit = self.pool(x).split(
             [POSE, self.config.special_features, 1], -1
         )
-        logit = add_noise(
-            logit.squeeze(-1), self.config.noise, self.config.noise.part, self.training
-        )
+        logit = logit.squeeze(-1)
         return PartCapsules(
             pose=pose_from_parameters(parameters, self.config.part_pose),
             presence=logit.sigmoid(),
             logit=logit,
             features=features,
         )
+
+    def noisy(self, parts: PartCapsules) -> PartCapsules:
+        """The same parts with noise on their presence logits, where there is any."""
+        noise = self.config.noise
+        logit = add_noise(parts.logit, noise, noise.part, self.training)
+        return replace(parts, presence=logit.sigmoid(), logit=logit)

@@ -152,13 +152,22 @@ class ImageSource:
     def __len__(self) -> int:
         return len(self.data)
 
+    @property
+    def is_still(self) -> bool:
+        """Whether images are shown as they are, the same every time."""
+        return self.canvas is None and not self.shift
+
+    def which(self, step: int, size: int, rank: int = 0, world: int = 1) -> Int64[Tensor, "batch"]:
+        """Which images a batch has."""
+        return torch.from_numpy(self._order(step, size)[rows_of(size, rank, world)])
+
     def batch(
         self, step: int, size: int, rank: int = 0, world: int = 1
     ) -> tuple[Float[Tensor, "batch channels height width"]]:
         """Images in [0, 1] of process `rank`; `size` counts the examples of all processes."""
-        rows = rows_of(size, rank, world)
-        images = self.data.images[torch.from_numpy(self._order(step, size)[rows])]
-        if self.canvas is not None or self.shift:
+        images = self.data.images[self.which(step, size, rank, world)]
+        if not self.is_still:
+            rows = rows_of(size, rank, world)
             shifts = draw_shifts(stream(self._seed, SHIFT, step), size, self.shift)[rows]
             images = pad_and_shift(images, self.canvas, shifts)
         return (images.float().div_(255.0),)

@@ -36,7 +36,7 @@ def fit_in_memory(
     from scae.training.annealing import annealed
     from scae.training.averaging import WeightAverage
     from scae.training.guards import Guard, Verdict
-    from scae.training.module import step_seed
+    from scae.training.step_seed import step_seed
 
     training, config = experiment.training, experiment.optimizer
     if training.steps < 1 or training.batch < 1:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from scae.arrangements import presence_guidance
 from scae.config import StackedConfig
 from scae.edges import sobel_target
-from scae.groups import Groups, Weights
+from scae.groups import Weights
 from scae.initialisation import glorot_uniform_
 from scae.mixtures import Explanation, explain_parts
 from scae.models.terms import LossTerms, ObjectPresences
@@ -189,26 +189,18 @@ class StackedCapsuleAutoencoder(nn.Module):
         )
         return LossTerms(image_ll, *[zero] * (len(fields(LossTerms)) - 1))
 
-    def object_terms(
-        self,
-        image: Float[Tensor, "batch channels height width"],
-        groups: Groups | None = None,
-    ) -> LossTerms:
-        """The object level alone, on parts that are taken as given: no image likelihood.
+    def object_terms(self, parts: PartCapsules, wanted: Weights | None = None) -> LossTerms:
+        """The object level alone, on clean parts that are taken as given: no image likelihood.
 
-        With groups, the guidance they give is a term as well.
+        With the wanted groups of the images, guidance is a term as well.
         """
+        clean = PartCapsules(**{f.name: getattr(parts, f.name).detach() for f in fields(parts)})
+        given = self.part_encoder.noisy(clean)
         with torch.no_grad():
-            parts = self.part_encoder(image)
-            colors = self.templates.colors(parts.features)
-        votes, mixture = self.explain_parts(parts, colors)
-        explanation = StackedExplanation(parts, colors, votes, mixture)
-        wanted = None
-        if groups is not None:
-            # In full precision, as they were found.
-            with torch.no_grad(), torch.autocast(image.device.type, enabled=False):
-                wanted = groups.groups_of(self.target(image), parts)
-        return self._object_terms(explanation, image.new_zeros(()), wanted)
+            colors = self.templates.colors(given.features)
+        votes, mixture = self.explain_parts(given, colors)
+        explanation = StackedExplanation(given, colors, votes, mixture)
+        return self._object_terms(explanation, parts.logit.new_zeros(()), wanted)
 
     def _object_terms(
         self,

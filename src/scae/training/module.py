@@ -1,7 +1,6 @@
 """One training step: a pure function of the weights, the optimiser, the seed and the step."""
 
 import contextlib
-import hashlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -14,35 +13,19 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
 from scae.config import Experiment
-from scae.data.interface import Source, rows_of
+from scae.data.interface import Source
 from scae.distributed import rank, world
 from scae.errors import ScaeError
-from scae.groups import Groups
-from scae.jitter import draw_moves, move
 from scae.models import CapsuleModel, LossTerms, StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.training.annealing import annealed
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
-from scae.training.guidance import check_guidance, find_groups
+from scae.training.guide import Guide, PreparationStoppedError
 from scae.training.numbers import check_optimizer
 from scae.training.signals import StopRequest
 from scae.training.stages import StageName, stage_at, stages
-from scae.training.steady_groups import SteadyGroups
-
-MOVES = "moves"
-"""What the moves of a step's images are drawn for, apart from its noise."""
-
-
-class SearchStoppedError(Exception):
-    """Whoever trains asked to stop while groups were being found."""
-
-
-def step_seed(seed: int, step: int, *purpose: str) -> int:
-    """Seed of everything random in one step, so that resuming needs no generator state."""
-    key = " ".join([str(seed), str(step), *purpose])
-    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
-    return int.from_bytes(digest) >> 1
+from scae.training.step_seed import step_seed
 
 
 class TrainingModule(pl.LightningModule):
@@ -65,7 +48,7 @@ class TrainingModule(pl.LightningModule):
         self.stopping = False
         self.step = 0
         self.seconds = 0.0
-        check_guidance(experiment)
+        self.guide = Guide(model, experiment, source, stop)
         self.guard = Guard.of(experiment.training)
         self.verdict = Verdict.UPDATE
         self.loss_names = ["loss"]
@@ -80,7 +63,6 @@ class TrainingModule(pl.LightningModule):
             stage.name: _terms_of(model, stage.name, experiment.training.compile)
             for stage in stages(experiment.training)
         }
-        self.groups: Groups | None = None
         self._batch: tuple[int, tuple[Tensor, ...]] | None = None
 
     def configure_optimizers(self) -> Optimizer:
@@ -112,8 +94,8 @@ class TrainingModule(pl.LightningModule):
         if self.step >= config.steps:
             return -1
         try:
-            self._prepare()
-        except SearchStoppedError:
+            self.guide.prepare(self.step)
+        except PreparationStoppedError:
             self.stopping = True
             return -1
         return None
@@ -122,19 +104,14 @@ class TrainingModule(pl.LightningModule):
         """Compute loss and gradient of step `self.step` and, if they are finite, update."""
         config, step = self.experiment, self.step
         stage = stage_at(config.training, step)
-        guided = self._is_guided(stage.name)
-        self._prepare()
-        batch = self._take_batch(step)
-        if stage.name == "joint" and isinstance(self.groups, SteadyGroups):
-            batch = self._moved(batch[0], step)
+        self.guide.prepare(step)
         torch.manual_seed(step_seed(config.training.seed, step))
         optimizer = self.optimizer
         self._set_learning_rate(optimizer)
         optimizer.zero_grad(set_to_none=True)
         weights = annealed(config.loss, (step - stage.start) / stage.length)
-        guide = (self.groups,) if guided else ()
         with self._autocast():
-            terms = self._loss_terms[stage.name](*batch, *guide)
+            terms = self._loss_terms[stage.name](*self._inputs(stage.name, step))
             loss = terms.total(weights)
         if not loss.requires_grad:
             raise ScaeError(
@@ -147,7 +124,7 @@ class TrainingModule(pl.LightningModule):
         norm = get_total_norm(gradients)
         # The next batch is prepared while a GPU still works on this one.
         self._batch = None
-        if step + 1 < config.training.steps:
+        if step + 1 < config.training.steps and not self.guide.knows_parts(step + 1):
             self._batch = step + 1, self._fetch(step + 1)
         loss_finite, finite = self._judge(loss.detach(), norm)
         overflow = loss_finite and self.scaler.is_enabled() and self.scaler.get_scale() > 1
@@ -182,6 +159,17 @@ class TrainingModule(pl.LightningModule):
         """Drop the batch prepared for the next step, after the step was changed."""
         self._batch = None
 
+    def _inputs(self, stage: StageName, step: int) -> tuple[Any, ...]:
+        """What the terms of a stage are computed of."""
+        if stage == "objects" and self.guide.knows_parts(step):
+            return self.guide.known(step)
+        batch = self._take_batch(step)
+        if stage == "objects":
+            return self.guide.encoded(*batch)
+        if stage == "joint" and self.guide.groups is not None:
+            return self.guide.moved(batch[0], step)
+        return batch
+
     def _take_batch(self, step: int) -> tuple[Tensor, ...]:
         if self._batch is not None and self._batch[0] == step:
             return self._batch[1]
@@ -192,56 +180,6 @@ class TrainingModule(pl.LightningModule):
         if self.device.type == "cpu":
             return batch
         return tuple(x.pin_memory().to(self.device, non_blocking=True) for x in batch)
-
-    def _is_guided(self, stage: StageName) -> bool:
-        """Whether steps of this stage are guided on images as they are."""
-        return stage == "objects" and self.experiment.loss.guidance > 0
-
-    @property
-    def needs_groups(self) -> bool:
-        """Whether groups have to be found before the next step, which takes minutes."""
-        stage = stage_at(self.experiment.training, self.step)
-        return self._is_guided(stage.name) and self.groups is None
-
-    def _prepare(self) -> None:
-        """Find what the next step needs; an error if asked to stop meanwhile."""
-        if self.needs_groups:
-            self.groups = self._find_groups()
-
-    def _moved(self, image: Tensor, step: int) -> tuple[Tensor, ...]:
-        """The images moved, what to reconstruct of them, and the groups of the unmoved ones.
-
-        Special features learn from objects again; groups hold because no part decides them.
-        """
-        assert isinstance(self.model, StackedCapsuleAutoencoder)
-        assert isinstance(self.groups, SteadyGroups)
-        config = self.experiment.training
-        draw = torch.Generator().manual_seed(step_seed(config.seed, step, MOVES))
-        moves = draw_moves(config.batch, config.jitter, draw)[
-            rows_of(config.batch, rank(), world())
-        ]
-        moved, target = move(image, moves), self.model.target
-        with torch.no_grad():
-            return moved, target(moved), self.groups.groups(target(image))
-
-    def _find_groups(self) -> Groups:
-        """Found by one process, so that all have the same to the last bit."""
-        assert isinstance(self.model, StackedCapsuleAutoencoder)
-        found: list[Groups | None] = [None]
-        if rank() == 0:
-            with contextlib.suppress(SearchStoppedError):
-                groups = find_groups(self.model, self.experiment, self.source, self._tick)
-                found = [groups.to(torch.device("cpu"))]  # each process has a device of its own
-        if world() > 1:
-            dist.broadcast_object_list(found)
-        [told] = found
-        if told is None:
-            raise SearchStoppedError
-        return told.to(self.device)
-
-    def _tick(self) -> None:
-        if self.stop.signal is not None:
-            raise SearchStoppedError
 
     def _set_learning_rate(self, optimizer: Optimizer) -> None:
         config = self.experiment

@@ -41,7 +41,11 @@ class Progress(Callback):
         """Say what takes so long."""
         if self._bar is not None and not self._bar.disable:
             module: TrainingModule = pl_module
-            doing = ", finding groups for minutes" if module.needs_groups else ""
+            guide, doing = module.guide, ""
+            if guide.lacks_groups(module.step):
+                doing = ", finding groups for minutes"
+            elif guide.lacks_parts(module.step):
+                doing = ", encoding all images"
             text = f"{module.experiment.name}{doing}"
             self._bar.set_description(text, refresh=self._bar.desc != f"{text}: ")
 

@@ -20,8 +20,8 @@ def capture(module: TrainingModule) -> Checkpoint:
         "data": module.source.fingerprint,
         "scaler": module.scaler.state_dict(),
     }
-    if module.groups is not None:
-        tensors |= {GUIDE + name: t for name, t in module.groups.tensors().items()}
+    if module.guide.groups is not None:
+        tensors |= {GUIDE + name: t for name, t in module.guide.groups.tensors().items()}
     if module.average is not None:
         tensors |= {AVERAGE + name: t for name, t in module.average.weights.items()}
         record["average_updates"] = module.average.updates
@@ -44,7 +44,7 @@ def restore(module: TrainingModule, checkpoint: Checkpoint, rolling_back: bool =
             module.average.load(_below(tensors, AVERAGE), int(record["average_updates"]))
         _restore_optimizer(module, _below(tensors, OPTIMIZER))
         guide = _below(tensors, GUIDE)
-        module.groups = groups_from(guide).to(module.device) if guide else None
+        module.guide.load(groups_from(guide).to(module.device) if guide else None)
         module.step = checkpoint.step
         module.forget_batch()
         if not rolling_back:
