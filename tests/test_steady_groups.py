@@ -215,6 +215,17 @@ def test_groups_look_at_what_is_reconstructed(monkeypatch) -> None:
     torch.testing.assert_close(seen[0], model.target(image))
 
 
+@pytest.mark.parametrize("size", [(40, 64), (24, 50), (33, 32), (32, 32), (8, 12)])
+def test_large_pictures_are_looked_at_smaller(size: tuple[int, int]) -> None:
+    groups = SteadyGroups.start(3, 4, torch.Generator().manual_seed(0))
+    picture = torch.rand(5, 3, *size, generator=torch.Generator().manual_seed(1))
+    height, width = (min(side, steady_groups.MOST_SIDE) for side in size)
+    smaller = F.interpolate(picture, (height, width), mode="bilinear", antialias=True)
+    torch.testing.assert_close(groups.logits(picture), groups.logits(smaller), rtol=1e-4, atol=1e-4)
+    if size == (height, width):
+        assert torch.equal(smaller, picture)
+
+
 def test_joint_steps_move_images_and_want_the_groups_of_the_unmoved() -> None:
     experiment = guided_experiment(part_share=0.0, object_share=0.5, steps=4)
     model, source = build(experiment.model), source_of(experiment)

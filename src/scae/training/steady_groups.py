@@ -23,6 +23,8 @@ from scae.training.averaging import WeightAverage
 WIDTHS, HIDDEN, DROPOUT = (32, 64, 64), 128, 0.3
 PLACES = 7
 """Side of the last feature map, whatever the images' size; MNIST's 28 pixels halved twice."""
+MOST_SIDE = 32
+"""Larger pictures are looked at smaller, or the search would take hours."""
 ROUNDS, TRUSTING = 10, 3
 """Rounds in all, and how many are told the groups as they were given."""
 BATCH, LEARNING_RATE, WEIGHT_DECAY, SMOOTHING = 128, 1e-3, 0.05, 0.05
@@ -91,7 +93,7 @@ class SteadyGroups(Groups):
 
     def logits(self, target: Target, dropout: float = 0.0) -> Weights:
         """Logits of the groups; with dropout only while they are learned."""
-        x = target.contiguous(memory_format=torch.channels_last)
+        x = _smaller(target).contiguous(memory_format=torch.channels_last)
         x = F.conv2d(x, self.filters1, self.bias1, stride=2, padding=1).relu()
         x = F.conv2d(x, self.filters2, self.bias2, stride=2, padding=1).relu()
         x = F.conv2d(x, self.filters3, self.bias3, padding=1).relu()
@@ -141,6 +143,21 @@ def fit_steady_groups(
             if TRUSTING <= number + 1 < ROUNDS:
                 told = _agreed(steady, batches, told, strength, draw)
     return steady
+
+
+def _smaller(picture: Target) -> Float[Tensor, "images channels rows columns"]:
+    """The picture with no side above `MOST_SIDE`, bilinear without aliasing, as a product too."""
+    rows, columns = (_fewer(side, picture) for side in picture.shape[2:])
+    if rows is not None:
+        picture = torch.einsum("ph,bchw->bcpw", rows, picture)
+    return picture if columns is None else torch.einsum("qw,bchw->bchq", columns, picture)
+
+
+def _fewer(side: int, like: Tensor) -> Float[Tensor, "fewer side"] | None:
+    if side <= MOST_SIDE:
+        return None
+    pixels, size = torch.eye(side)[None, None], (MOST_SIDE, side)
+    return F.interpolate(pixels, size, mode="bilinear", antialias=True)[0, 0].to(like)
 
 
 def _places(side: int, like: Tensor) -> Float[Tensor, "places side"]:
