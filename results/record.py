@@ -95,7 +95,8 @@ LIMITS = {
     "mnist40": f"{GUIDED}, by poses of parts.",
     "svhn": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 20 000 "
     "images. Non-commercial use only, as the data set.",
-    "cifar10": "Trained on 10 000 images.",
+    "cifar10": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 10 000 "
+    "images.",
     "digits": f"{GUIDED}, by poses of parts.",
 }
 
