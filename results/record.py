@@ -92,7 +92,8 @@ LIMITS = {
     "constellation": "Points have to be normalised to [-1, 1]^2 per scene. Other patterns, more "
     "than three objects and noisy points were not trained.",
     "mnist": f"{GUIDED}, by poses of parts, made steady under moves of the images.",
-    "mnist40": f"{GUIDED}, by poses of parts.",
+    "mnist40": f"{GUIDED}, by poses of parts, made steady under moves of the images, which "
+    "resemble those of affNIST.",
     "svhn": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 20 000 "
     "images. Non-commercial use only, as the data set.",
     "cifar10": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 10 000 "

@@ -53,7 +53,7 @@ def mnist40() -> ImageExperiment:
         model=replace(full.model, image_size=(40, 40)),
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
         training=replace(
-            recipe.staged_schedule(12_000, 10_000),
+            recipe.staged_schedule(12_000, 10_000, 7_000, jitter=1.0),
             start_from="mnist",  # parts that start as noise leave so large a picture
         ),
     )
