@@ -1,6 +1,6 @@
 """Parts that are encoded once: while objects learn alone, neither images nor parts change.
 
-Convolutions are most of an object step (SVHN: four fifths), and every image is seen many times.
+Convolutions would be most of an object step, and every image is seen many times.
 """
 
 from collections.abc import Callable
