@@ -5,9 +5,10 @@ import torch
 from torch import Tensor
 
 from scae.errors import ScaeError
+from scae.geometry import transform_points
 from scae.mixtures import explain_points
 from scae.objects import PointVotes, PoseVotes
-from scae.views import MOST_VIEWS, symmetries, turn_points
+from scae.views import MOST_VIEWS, SYMMETRIES, symmetries, views_of
 from small_models import point_capsules
 
 
@@ -19,7 +20,7 @@ def _scenes(seed: int = 0) -> tuple[Tensor, Tensor]:
 
 
 def test_symmetries_are_the_group_of_the_square() -> None:
-    views = symmetries(MOST_VIEWS)
+    views = symmetries()
     assert torch.equal(views[0], torch.eye(2))
     assert len({tuple(view.flatten().tolist()) for view in views}) == 8
     known = {tuple(view.flatten().tolist()) for view in views}
@@ -28,31 +29,62 @@ def test_symmetries_are_the_group_of_the_square() -> None:
         assert all(tuple((one @ two).flatten().tolist()) in known for two in views)
 
 
+def test_the_first_view_is_the_scene_and_the_next_seven_its_symmetries() -> None:
+    points, presence = _scenes()
+    for view, symmetry in zip(views_of(points, presence, SYMMETRIES), symmetries(), strict=True):
+        assert torch.equal(view[:, :, :2], symmetry.expand(20, 2, 2))
+        assert not view[:, :, 2].any()
+
+
+def test_other_views_just_fill_the_square() -> None:
+    points, presence = _scenes()
+    presence[0] = 0  # nothing there to fill it with
+    presence[1] = 0
+    presence[1, 3] = 1  # nothing to size it by
+    angles = []
+    for view in list(views_of(points, presence, MOST_VIEWS))[SYMMETRIES:]:
+        assert torch.isfinite(view).all()
+        seen = transform_points(view, points)
+        for scene in range(2, len(points)):
+            present = seen[scene][presence[scene] > 0]
+            assert present.abs().max() == pytest.approx(1, abs=1e-5)
+            low, high = present.amin(0), present.amax(0)
+            torch.testing.assert_close(low + high, torch.zeros(2), atol=1e-5, rtol=0)
+            shape = view[scene, :, :2] / view[scene, 0, :2].norm()
+            torch.testing.assert_close(shape @ shape.mT, torch.eye(2), atol=1e-5, rtol=0)
+        angles.append(tuple((view[2, :, :2] / view[2, 0, :2].norm()).flatten().tolist()))
+    assert len(set(angles)) == MOST_VIEWS - SYMMETRIES
+
+
 @pytest.mark.parametrize("decoder", ["capsules", "baseline"])
-@pytest.mark.parametrize("views", [1, 3, 8])
+@pytest.mark.parametrize("views", [1, 3, 8, 20])
 def test_the_likeliest_view_is_kept(decoder: str, views: int) -> None:
     model = point_capsules(decoder=decoder, views=views).model.eval()
     points, presence = _scenes()
     kept = model.explain(points, presence)
-    for scene in range(len(points)):
-        best, winner = -torch.inf, None
-        for view in symmetries(views):
-            turned = model.explain_once(
-                turn_points(points[scene][None], view), presence[scene][None]
-            )
-            fit = (turned.mixture.log_likelihood[0] * presence[scene]).sum().item()
-            if fit > best:
-                best, winner = fit, turned.winner[0]
-        assert best == pytest.approx(
-            float((kept.mixture.log_likelihood[scene] * presence[scene]).sum()), abs=1e-4
+    fits, winners = [], []
+    for view in views_of(points, presence, views):
+        # As seen, in the units of the view: densities there are larger where it is smaller.
+        size = view[:, 0, :2].norm(dim=-1)
+        votes = model.explain_once(transform_points(view, points), presence).votes
+        seen = explain_points(
+            transform_points(view, points) / size[:, None, None],
+            votes.points.flatten(1, 2) / size[:, None, None],
+            votes.scale.flatten(1, 2) / size[:, None],
+            votes.presence.flatten(1, 2),
+            model.config.dummy,
         )
-        assert torch.equal(kept.winner[scene], winner)
+        fits.append((seen.log_likelihood * presence).sum(1))
+        winners.append(seen.winner // votes.presence.shape[2])
+    best = torch.stack(fits).max(0)
+    torch.testing.assert_close((kept.mixture.log_likelihood * presence).sum(1), best.values)
+    assert torch.equal(kept.winner, torch.stack(winners)[best.indices, torch.arange(len(points))])
 
 
 @pytest.mark.parametrize("decoder", ["capsules", "baseline"])
 def test_votes_come_back_unturned(decoder: str) -> None:
     """Scored again where they are said to be, votes explain the points as well as was said."""
-    model = point_capsules(decoder=decoder, views=8).model.eval()
+    model = point_capsules(decoder=decoder, views=32).model.eval()
     points, presence = _scenes()
     kept = model.explain(points, presence)
     votes = kept.votes
@@ -70,14 +102,25 @@ def test_votes_come_back_unturned(decoder: str) -> None:
     assert ((once * presence).sum(1) < (again.log_likelihood * presence).sum(1) - 1e-3).any()
 
 
-def test_all_eight_views_make_segments_independent_of_the_view() -> None:
-    model = point_capsules(views=8).model.eval()
+@pytest.mark.parametrize("views", [8, 16, 64])
+def test_segments_do_not_depend_on_quarter_turns(views: int) -> None:
+    model = point_capsules(views=views).model.eval()
     points, presence = _scenes()
     expected = model.segment(points, presence)
-    for view in symmetries(MOST_VIEWS):
-        assert torch.equal(model.segment(turn_points(points, view), presence), expected)
-    alone = [model.segment(turn_points(points, view), presence, views=1) for view in symmetries(8)]
+    turned = [points @ symmetry.mT for symmetry in symmetries()]
+    for scenes in turned:
+        assert torch.equal(model.segment(scenes, presence), expected)
+    alone = [model.segment(scenes, presence, views=1) for scenes in turned]
     assert any(not torch.equal(alone[0], other) for other in alone[1:])
+
+
+def test_one_view_is_the_papers_way_to_the_last_bit() -> None:
+    model = point_capsules(views=1).model.eval()
+    points, presence = _scenes()
+    one, once = model.explain(points, presence), model.explain_once(points, presence)
+    assert torch.equal(one.mixture.joint, once.mixture.joint)
+    assert isinstance(one.votes, PoseVotes) and isinstance(once.votes, PoseVotes)
+    assert torch.equal(one.votes.pose, once.votes.pose)
 
 
 def test_training_sees_one_view() -> None:
@@ -91,8 +134,8 @@ def test_training_sees_one_view() -> None:
 def test_numbers_of_views_that_do_not_exist_are_refused() -> None:
     points, presence = _scenes()
     capsules = point_capsules()
-    for views in (0, 9):
-        with pytest.raises(ScaeError, match=r"`views` must be a number from 1 to 8, got"):
+    for views in (0, MOST_VIEWS + 1):
+        with pytest.raises(ScaeError, match=r"`views` must be a number from 1 to 64, got"):
             capsules.segment(points.numpy(), presence.numpy(), views=views)
         with pytest.raises(ScaeError, match=r"views"):
             point_capsules(views=views)

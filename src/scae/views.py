@@ -6,14 +6,24 @@ explaining a scene in several views and keeping the likeliest is a search by the
 measure; labels have no part in it.
 """
 
+import math
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-MOST_VIEWS = 8
+SYMMETRIES = 8
+TURNS = (0, 4, 2, 6, 1, 5, 3, 7)
+"""Sixteenths of a half turn before each symmetry; the widest gaps are halved first."""
+MOST_VIEWS = SYMMETRIES * len(TURNS)
+SMALLEST = 1e-6
+"""Half the side of a scene whose points coincide."""
+
+Views = Float[Tensor, "batch 2 3"]
 
 
-def symmetries(count: int) -> Float[Tensor, "count 2 2"]:
+def symmetries(count: int = SYMMETRIES) -> Float[Tensor, "count 2 2"]:
     """The first `count` maps of [-1, 1]^2 onto itself: quarter turns, then mirrored ones."""
     turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
     mirror = torch.tensor([[-1.0, 0.0], [0.0, 1.0]])
@@ -21,18 +31,40 @@ def symmetries(count: int) -> Float[Tensor, "count 2 2"]:
     return torch.stack(turns + [mirror @ turned for turned in turns])[:count]
 
 
-def turn_points(
-    points: Float[Tensor, "*batch 2"], view: Float[Tensor, "2 2"]
-) -> Float[Tensor, "*batch 2"]:
-    """Points as the view shows them."""
-    return points @ view.mT
+def views_of(
+    points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"], count: int
+) -> Iterator[Views]:
+    """Maps from each scene to `count` views of it, the scene itself first.
+
+    The first eight are the symmetries of the square. The others are turned by less than a
+    quarter before that, which leaves the square: those are moved and sized to just fill it.
+    """
+    for number in range(count):
+        symmetry = symmetries()[number % SYMMETRIES].to(points)
+        sixteenths = TURNS[number // SYMMETRIES]
+        if not sixteenths:
+            still = points.new_zeros(len(points), 2, 1)
+            yield torch.cat([symmetry.expand(len(points), 2, 2), still], -1)
+            continue
+        angle = sixteenths * math.pi / 16
+        cos, sin = math.cos(angle), math.sin(angle)
+        turned = symmetry @ points.new_tensor([[cos, -sin], [sin, cos]])
+        yield _filling(points, presence, turned)
 
 
-def turn_poses(
-    pose: Float[Tensor, "*batch 2 3"], view: Float[Tensor, "2 2"]
-) -> Float[Tensor, "*batch 2 3"]:
-    """Poses as the view shows them: what the pose puts somewhere, the view turns."""
-    return view @ pose
+def _filling(
+    points: Float[Tensor, "batch points 2"],
+    presence: Float[Tensor, "batch points"],
+    turned: Float[Tensor, "2 2"],
+) -> Views:
+    """The turn, then whatever makes the present points just fit into [-1, 1]^2."""
+    seen, absent = points @ turned.mT, (presence == 0)[..., None]
+    low = seen.masked_fill(absent, torch.inf).amin(1)  # (B, 2)
+    high = seen.masked_fill(absent, -torch.inf).amax(1)
+    empty = (low > high).any(1)[:, None]
+    middle = ((low + high) / 2).masked_fill(empty, 0)
+    half = ((high - low) / 2).amax(1, keepdim=True).clamp_min(SMALLEST).masked_fill(empty, 1)
+    return torch.cat([turned / half[..., None], (-middle / half)[..., None]], -1)
 
 
 def choose(

@@ -66,9 +66,9 @@ class PointCapsules:
         """Number of the object capsule each point belongs to, -1 for absent points.
 
         `mark_dummy` also gives -1 to points that only the dummy component explains, i.e.
-        better than any object does. `views` (1 to 8) is in how many ways a scene is turned or
+        better than any object does. `views` (1 to 64) is in how many ways a scene is turned or
         mirrored to find its likeliest explanation; None is the model's own number, 1 the
-        paper's, eight times as fast as 8.
+        paper's and the fastest.
         """
         if views is not None and not 1 <= views <= MOST_VIEWS:
             raise ScaeError(f"`views` must be a number from 1 to {MOST_VIEWS}, got {views}.")

@@ -156,7 +156,7 @@ def constellation() -> ConstellationExperiment:
             # A vote surer than this pays two capsules for sharing one pattern.
             min_scale=0.05,
             # Votes that miss in one view seldom miss in all, and the likelihood knows.
-            views=8,
+            views=32,
             posterior_sparsity="objects",
         ),
         loss=LossWeights(
@@ -176,7 +176,7 @@ def constellation() -> ConstellationExperiment:
         # capsules, to the paper's.
         data=ConstellationDataConfig(keep_share=1.0),
         optimizer=recipe.POINTS,
-        training=recipe.point_schedule(20_000),
+        training=recipe.point_schedule(30_000),
     )
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from scae.config import ConstellationConfig
+from scae.geometry import compose, invert, transform_points
 from scae.mixtures import DUMMY_LOG_WEIGHT, Explanation, explain_points
 from scae.models.terms import LossTerms, ObjectPresences
 from scae.objects import (
@@ -26,7 +27,7 @@ from scae.sparsity import (
     prior_sparsity,
     two_parts_loss,
 )
-from scae.views import choose, symmetries, turn_points, turn_poses
+from scae.views import Views, choose, views_of
 
 Rows = TypeVar("Rows", bound=PoseVotes | PointVotes | Explanation)
 
@@ -50,14 +51,6 @@ class ConstellationExplanation:
         """The object with the most probable vote for each point (section 2.1)."""
         return self.mixture.winner // self.votes.presence.shape[2]
 
-    def turned(self, view: Float[Tensor, "2 2"]) -> "ConstellationExplanation":
-        """The same explanation of turned points: only places and poses change."""
-        votes = self.votes
-        if isinstance(votes, PointVotes):
-            return replace(self, votes=replace(votes, points=turn_points(votes.points, view)))
-        poses = {name: turn_poses(getattr(votes, name), view) for name in ("pose", "object_pose")}
-        return replace(self, votes=replace(votes, **poses))
-
     def where(
         self, better: Bool[Tensor, "batch"], other: "ConstellationExplanation"
     ) -> "ConstellationExplanation":
@@ -65,6 +58,22 @@ class ConstellationExplanation:
         return ConstellationExplanation(
             _choose(better, self.votes, other.votes), _choose(better, self.mixture, other.mixture)
         )
+
+
+def _put_back(votes: PoseVotes | PointVotes, view: Views) -> PoseVotes | PointVotes:
+    """Votes for what a view shows as votes for the scene itself."""
+    back = invert(view)
+    size = back[:, 0, :2].norm(dim=-1)  # (B,): views keep shapes, so any row tells
+    scale = votes.scale * size[:, None, None]
+    if isinstance(votes, PointVotes):
+        points = transform_points(back, votes.points.flatten(1, 2))
+        return replace(votes, scale=scale, points=points.view_as(votes.points))
+    return replace(
+        votes,
+        scale=scale,
+        pose=compose(back[:, None, None], votes.pose),
+        object_pose=compose(back[:, None], votes.object_pose),
+    )
 
 
 def _choose(better: Bool[Tensor, "batch"], one: Rows, other: Rows) -> Rows:
@@ -121,18 +130,33 @@ class ConstellationAutoencoder(nn.Module):
         views: int | None = None,
     ) -> ConstellationExplanation:
         """The likeliest explanation of each scene over `views` views, by default the model's."""
-        best = self.explain_once(points, presence)
-        for view in symmetries(views or self.config.views)[1:].to(points):
-            seen = self.explain_once(turn_points(points, view), presence)
+        first, *others = views_of(points, presence, views or self.config.views)
+        best = self.explain_seen(points, presence, first)
+        for view in others:
+            seen = self.explain_seen(points, presence, view)
             better = _log_likelihood(seen, presence) > _log_likelihood(best, presence)
-            best = seen.turned(view.mT).where(better, best)
+            best = seen.where(better, best)
         return best
+
+    def explain_seen(
+        self,
+        points: Float[Tensor, "batch points 2"],
+        presence: Float[Tensor, "batch points"],
+        view: Views,
+    ) -> ConstellationExplanation:
+        """Votes as cast for one view of each scene, scored where they fall in the scene."""
+        votes = self.decoder(self.encoder(transform_points(view, points), presence))
+        return self._score(points, _put_back(votes, view))
 
     def explain_once(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
     ) -> ConstellationExplanation:
         """Encode scenes, cast votes and score every point under them (eq. 1-5)."""
-        votes = self.decoder(self.encoder(points, presence))
+        return self._score(points, self.decoder(self.encoder(points, presence)))
+
+    def _score(
+        self, points: Float[Tensor, "batch points 2"], votes: PoseVotes | PointVotes
+    ) -> ConstellationExplanation:
         mixture = explain_points(
             points,
             votes.points.flatten(1, 2),  # (B, K*N, 2)
