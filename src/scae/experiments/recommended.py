@@ -176,7 +176,7 @@ def constellation() -> ConstellationExperiment:
         # capsules, to the paper's.
         data=ConstellationDataConfig(keep_share=1.0),
         optimizer=recipe.POINTS,
-        training=recipe.point_schedule(30_000),
+        training=recipe.point_schedule(20_000),
     )
 
 
