@@ -36,24 +36,30 @@ def test_the_first_view_is_the_scene_and_the_next_seven_its_symmetries() -> None
         assert not view[:, :, 2].any()
 
 
-def test_other_views_just_fill_the_square() -> None:
+def test_other_views_are_put_into_the_square_and_never_enlarged() -> None:
     points, presence = _scenes()
-    presence[0] = 0  # nothing there to fill it with
-    presence[1] = 0
-    presence[1, 3] = 1  # nothing to size it by
-    angles = []
+    presence[0] = 0  # nothing there to put anywhere
+    points[1] *= 0.1
+    points[2, :4] = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    presence[2] = 1
+    turns = []
     for view in list(views_of(points, presence, MOST_VIEWS))[SYMMETRIES:]:
         assert torch.isfinite(view).all()
         seen = transform_points(view, points)
-        for scene in range(2, len(points)):
+        size = view[:, 0, :2].norm(dim=-1)
+        assert size[0] == pytest.approx(1) and size[1] == pytest.approx(1)
+        for scene in range(1, len(points)):
             present = seen[scene][presence[scene] > 0]
-            assert present.abs().max() == pytest.approx(1, abs=1e-5)
             low, high = present.amin(0), present.amax(0)
             torch.testing.assert_close(low + high, torch.zeros(2), atol=1e-5, rtol=0)
-            shape = view[scene, :, :2] / view[scene, 0, :2].norm()
-            torch.testing.assert_close(shape @ shape.mT, torch.eye(2), atol=1e-5, rtol=0)
-        angles.append(tuple((view[2, :, :2] / view[2, 0, :2].norm()).flatten().tolist()))
-    assert len(set(angles)) == MOST_VIEWS - SYMMETRIES
+            # As large as it was, or filling the square.
+            assert present.abs().max() <= 1 + 1e-5 and size[scene] <= 1 + 1e-5
+            assert max(present.abs().max(), size[scene]) == pytest.approx(1, abs=1e-5)
+            turn = view[scene, :, :2] / size[scene]
+            torch.testing.assert_close(turn @ turn.mT, torch.eye(2), atol=1e-5, rtol=0)
+        turns.append(tuple((view[1, :, :2]).flatten().tolist()))
+        assert size[2] < 0.9
+    assert len(set(turns)) == MOST_VIEWS - SYMMETRIES
 
 
 @pytest.mark.parametrize("decoder", ["capsules", "baseline"])
@@ -78,7 +84,11 @@ def test_the_likeliest_view_is_kept(decoder: str, views: int) -> None:
         winners.append(seen.winner // votes.presence.shape[2])
     best = torch.stack(fits).max(0)
     torch.testing.assert_close((kept.mixture.log_likelihood * presence).sum(1), best.values)
-    assert torch.equal(kept.winner, torch.stack(winners)[best.indices, torch.arange(len(points))])
+    # Which of two equally good views is kept is a matter of rounding.
+    ahead = torch.stack(fits).sort(0).values.diff(dim=0)[-1:].sum(0) > 1e-4
+    expected = torch.stack(winners)[best.indices, torch.arange(len(points))]
+    assert views == 1 or ahead.sum() >= len(points) / 2
+    assert torch.equal(kept.winner[ahead | (views == 1)], expected[ahead | (views == 1)])
 
 
 @pytest.mark.parametrize("decoder", ["capsules", "baseline"])
@@ -104,10 +114,12 @@ def test_votes_come_back_unturned(decoder: str) -> None:
 
 @pytest.mark.parametrize("views", [8, 16, 64])
 def test_segments_do_not_depend_on_quarter_turns(views: int) -> None:
-    model = point_capsules(views=views).model.eval()
-    points, presence = _scenes()
+    # In double precision: rounding decides between views that are almost as good.
+    model = point_capsules(views=views).model.eval().double()
+    points, presence = (x.double() for x in _scenes())
+    presence[:, :3] = 1  # two points around the middle look the same after half a turn
     expected = model.segment(points, presence)
-    turned = [points @ symmetry.mT for symmetry in symmetries()]
+    turned = [points @ symmetry.mT.double() for symmetry in symmetries()]
     for scenes in turned:
         assert torch.equal(model.segment(scenes, presence), expected)
     alone = [model.segment(scenes, presence, views=1) for scenes in turned]

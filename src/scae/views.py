@@ -17,8 +17,6 @@ SYMMETRIES = 8
 TURNS = (0, 4, 2, 6, 1, 5, 3, 7)
 """Sixteenths of a half turn before each symmetry; the widest gaps are halved first."""
 MOST_VIEWS = SYMMETRIES * len(TURNS)
-SMALLEST = 1e-6
-"""Half the side of a scene whose points coincide."""
 
 Views = Float[Tensor, "batch 2 3"]
 
@@ -37,7 +35,8 @@ def views_of(
     """Maps from each scene to `count` views of it, the scene itself first.
 
     The first eight are the symmetries of the square. The others are turned by less than a
-    quarter before that, which leaves the square: those are moved and sized to just fill it.
+    quarter before that, which may leave the square: those are put into its middle, smaller if
+    they have to be. Never larger: there two votes for one point are worth more than one.
     """
     for number in range(count):
         symmetry = symmetries()[number % SYMMETRIES].to(points)
@@ -49,21 +48,21 @@ def views_of(
         angle = sixteenths * math.pi / 16
         cos, sin = math.cos(angle), math.sin(angle)
         turned = symmetry @ points.new_tensor([[cos, -sin], [sin, cos]])
-        yield _filling(points, presence, turned)
+        yield _inside(points, presence, turned)
 
 
-def _filling(
+def _inside(
     points: Float[Tensor, "batch points 2"],
     presence: Float[Tensor, "batch points"],
     turned: Float[Tensor, "2 2"],
 ) -> Views:
-    """The turn, then whatever makes the present points just fit into [-1, 1]^2."""
+    """The turn, then whatever puts the present points into [-1, 1]^2, around its middle."""
     seen, absent = points @ turned.mT, (presence == 0)[..., None]
     low = seen.masked_fill(absent, torch.inf).amin(1)  # (B, 2)
     high = seen.masked_fill(absent, -torch.inf).amax(1)
     empty = (low > high).any(1)[:, None]
     middle = ((low + high) / 2).masked_fill(empty, 0)
-    half = ((high - low) / 2).amax(1, keepdim=True).clamp_min(SMALLEST).masked_fill(empty, 1)
+    half = ((high - low) / 2).amax(1, keepdim=True).masked_fill(empty, 1).clamp_min(1)
     return torch.cat([turned / half[..., None], (-middle / half)[..., None]], -1)
 
 
