@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 SYMMETRIES = 8
@@ -64,12 +64,3 @@ def _inside(
     middle = ((low + high) / 2).masked_fill(empty, 0)
     half = ((high - low) / 2).amax(1, keepdim=True).masked_fill(empty, 1).clamp_min(1)
     return torch.cat([turned / half[..., None], (-middle / half)[..., None]], -1)
-
-
-def choose(
-    better: Bool[Tensor, "batch"],
-    one: Float[Tensor, "batch *rest"],
-    other: Float[Tensor, "batch *rest"],
-) -> Float[Tensor, "batch *rest"]:
-    """Rows of `one` where it is better, else of `other`."""
-    return torch.where(better.reshape(-1, *[1] * (one.dim() - 1)), one, other)

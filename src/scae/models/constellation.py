@@ -1,11 +1,10 @@
 """Constellation Capsule Autoencoder and its baseline (sections 2.1, 3.1, appendices A.1, C)."""
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from scae.config import ConstellationConfig
@@ -27,9 +26,10 @@ from scae.sparsity import (
     prior_sparsity,
     two_parts_loss,
 )
-from scae.views import Views, choose, views_of
+from scae.views import Views, views_of
 
-Rows = TypeVar("Rows", bound=PoseVotes | PointVotes | Explanation)
+SCENES_AT_ONCE = 1000
+"""Views of few scenes are explained together, as many as fit into the caches."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,6 @@ class ConstellationExplanation:
         """The object with the most probable vote for each point (section 2.1)."""
         return self.mixture.winner // self.votes.presence.shape[2]
 
-    def where(
-        self, better: Bool[Tensor, "batch"], other: "ConstellationExplanation"
-    ) -> "ConstellationExplanation":
-        """This explanation for scenes where it is better, else the other one."""
-        return ConstellationExplanation(
-            _choose(better, self.votes, other.votes), _choose(better, self.mixture, other.mixture)
-        )
-
 
 def _put_back(votes: PoseVotes | PointVotes, view: Views) -> PoseVotes | PointVotes:
     """Votes for what a view shows as votes for the scene itself."""
@@ -74,13 +66,6 @@ def _put_back(votes: PoseVotes | PointVotes, view: Views) -> PoseVotes | PointVo
         pose=compose(back[:, None, None], votes.pose),
         object_pose=compose(back[:, None], votes.object_pose),
     )
-
-
-def _choose(better: Bool[Tensor, "batch"], one: Rows, other: Rows) -> Rows:
-    """Every tensor scene by scene; the size of deformations is one number for all."""
-    pairs = {f.name: (getattr(one, f.name), getattr(other, f.name)) for f in fields(one)}
-    rows: dict[str, Any] = {n: choose(better, *pair) for n, pair in pairs.items() if pair[0].dim()}
-    return replace(one, **rows)
 
 
 class ConstellationAutoencoder(nn.Module):
@@ -130,13 +115,17 @@ class ConstellationAutoencoder(nn.Module):
         views: int | None = None,
     ) -> ConstellationExplanation:
         """The likeliest explanation of each scene over `views` views, by default the model's."""
-        first, *others = views_of(points, presence, views or self.config.views)
-        best = self.explain_seen(points, presence, first)
-        for view in others:
-            seen = self.explain_seen(points, presence, view)
-            better = _log_likelihood(seen, presence) > _log_likelihood(best, presence)
-            best = seen.where(better, best)
-        return best
+        count = views or self.config.views
+        seen = torch.stack(list(views_of(points, presence, count)))  # (V, B, 2, 3)
+        if count == 1:
+            return self.explain_seen(points, presence, seen[0])
+        fits = []
+        for some in seen.split(max(1, SCENES_AT_ONCE // max(1, len(points)))):
+            many, there = (x.expand(len(some), *x.shape).flatten(0, 1) for x in (points, presence))
+            found = self.explain_seen(many, there, some.flatten(0, 1))
+            fits.append(_log_likelihood(found, there).unflatten(0, some.shape[:2]))
+        best = torch.cat(fits).argmax(0)  # (B,)
+        return self.explain_seen(points, presence, seen[best, torch.arange(len(best))])
 
     def explain_seen(
         self,
