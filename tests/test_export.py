@@ -70,9 +70,12 @@ def test_program_gives_the_same_numbers_for_any_batch(tmp_path: Path) -> None:
         check(found, expected(model, IMAGES[:count]), 1e-6)
 
 
-def test_points_are_exported_for_any_number_of_scenes_and_points(tmp_path: Path) -> None:
+@pytest.mark.parametrize("views", [1, 16])
+def test_points_are_exported_for_any_number_of_scenes_and_points(
+    views: int, tmp_path: Path
+) -> None:
     runtime = pytest.importorskip("onnxruntime")
-    model = point_capsules()
+    model = point_capsules(views=views)
     session = runtime.InferenceSession(export(model, "onnx", tmp_path / "points.onnx"))
     rng = np.random.default_rng(1)
     for scenes, points in ((1, 4), (6, 9)):

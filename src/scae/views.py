@@ -42,8 +42,8 @@ def views_of(
         symmetry = symmetries()[number % SYMMETRIES].to(points)
         sixteenths = TURNS[number // SYMMETRIES]
         if not sixteenths:
-            still = points.new_zeros(len(points), 2, 1)
-            yield torch.cat([symmetry.expand(len(points), 2, 2), still], -1)
+            still = points.new_zeros(points.shape[0], 2, 1)
+            yield torch.cat([symmetry.expand(points.shape[0], 2, 2), still], -1)
             continue
         angle = sixteenths * math.pi / 16
         cos, sin = math.cos(angle), math.sin(angle)

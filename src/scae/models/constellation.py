@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.compiler import is_exporting
 
 from scae.config import ConstellationConfig
 from scae.geometry import compose, invert, transform_points
@@ -119,13 +120,20 @@ class ConstellationAutoencoder(nn.Module):
         seen = torch.stack(list(views_of(points, presence, count)))  # (V, B, 2, 3)
         if count == 1:
             return self.explain_seen(points, presence, seen[0])
+        # Exported, the number of scenes is open.
+        together = (
+            max(1, SCENES_AT_ONCE // max(1, points.shape[0])) if not is_exporting() else count
+        )
         fits = []
-        for some in seen.split(max(1, SCENES_AT_ONCE // max(1, len(points)))):
-            many, there = (x.expand(len(some), *x.shape).flatten(0, 1) for x in (points, presence))
+        for some in seen.split(together):
+            many, there = (
+                x.expand(some.shape[0], *x.shape).flatten(0, 1) for x in (points, presence)
+            )
             found = self.explain_seen(many, there, some.flatten(0, 1))
-            fits.append(_log_likelihood(found, there).unflatten(0, some.shape[:2]))
+            fits.append(_log_likelihood(found, there).view(-1, points.shape[0]))
         best = torch.cat(fits).argmax(0)  # (B,)
-        return self.explain_seen(points, presence, seen[best, torch.arange(len(best))])
+        view = seen.gather(0, best[None, :, None, None].expand(1, -1, 2, 3))[0]
+        return self.explain_seen(points, presence, view)
 
     def explain_seen(
         self,
