@@ -162,7 +162,7 @@ def constellation() -> ConstellationExperiment:
             # A vote surer than this pays two capsules for sharing one pattern.
             min_scale=0.05,
             # Votes that miss in one view seldom miss in all, and the likelihood knows.
-            views=64,
+            views=8,
             posterior_sparsity="objects",
         ),
         loss=LossWeights(
