@@ -21,12 +21,12 @@ MOST_VIEWS = SYMMETRIES * len(TURNS)
 Views = Float[Tensor, "batch 2 3"]
 
 
-def symmetries(count: int = SYMMETRIES) -> Float[Tensor, "count 2 2"]:
-    """The first `count` maps of [-1, 1]^2 onto itself: quarter turns, then mirrored ones."""
+def symmetries() -> Float[Tensor, "8 2 2"]:
+    """The maps of [-1, 1]^2 onto itself: quarter turns, then mirrored ones."""
     turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
     mirror = torch.tensor([[-1.0, 0.0], [0.0, 1.0]])
     turns = [torch.linalg.matrix_power(turn, quarters) for quarters in range(4)]
-    return torch.stack(turns + [mirror @ turned for turned in turns])[:count]
+    return torch.stack(turns + [mirror @ turned for turned in turns])
 
 
 def views_of(
@@ -38,8 +38,9 @@ def views_of(
     quarter before that, which may leave the square: those are put into its middle, smaller if
     they have to be. Never larger: there two votes for one point are worth more than one.
     """
+    square = symmetries().to(points)
     for number in range(count):
-        symmetry = symmetries()[number % SYMMETRIES].to(points)
+        symmetry = square[number % SYMMETRIES]
         sixteenths = TURNS[number // SYMMETRIES]
         if not sixteenths:
             still = points.new_zeros(points.shape[0], 2, 1)

@@ -16,7 +16,7 @@ from scae.config import (
 from scae.experiments import recipe
 
 # The largest of many noisy a_{k,m} is large: presences that only noise makes large are small
-# where there is none, and photographs leave most of them uncertain.
+# where there is none. It matters where many are uncertain, as in photographs.
 SURE_OBJECTS = NoiseConfig(object=False, object_part=False)
 
 
@@ -56,6 +56,7 @@ def mnist40() -> ImageExperiment:
         full,
         name="mnist40",
         source="table 2, columns 40x40 MNIST and affNIST; recommended recipe",
+        # Noise and guidance as in the recorded run; mnist's present ones were not tried here.
         model=StackedConfig(sigma=recipe.SIGMA, image_size=(40, 40)),
         loss=recipe.GUIDED,
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3

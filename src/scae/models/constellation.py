@@ -30,7 +30,7 @@ from scae.sparsity import (
 from scae.views import Views, views_of
 
 SCENES_AT_ONCE = 1000
-"""Views of few scenes are explained together, as many as fit into the caches."""
+"""Views of few scenes are explained together, up to this many."""
 
 
 @dataclass(frozen=True)
@@ -117,13 +117,12 @@ class ConstellationAutoencoder(nn.Module):
     ) -> ConstellationExplanation:
         """The likeliest explanation of each scene over `views` views, by default the model's."""
         count = views or self.config.views
-        seen = torch.stack(list(views_of(points, presence, count)))  # (V, B, 2, 3)
         if count == 1:
-            return self.explain_seen(points, presence, seen[0])
-        # Exported, the number of scenes is open.
-        together = (
-            max(1, SCENES_AT_ONCE // max(1, points.shape[0])) if not is_exporting() else count
-        )
+            return self.explain_once(points, presence)
+        seen = torch.stack(list(views_of(points, presence, count)))  # (V, B, 2, 3)
+        together = count
+        if not is_exporting():  # there the number of scenes is open
+            together = max(1, SCENES_AT_ONCE // max(1, points.shape[0]))
         fits = []
         for some in seen.split(together):
             many, there = (
