@@ -163,7 +163,7 @@ def constellation() -> ConstellationExperiment:
             # A vote surer than this pays two capsules for sharing one pattern.
             min_scale=0.05,
             # Votes that miss in one view seldom miss in all, and the likelihood knows.
-            views=8,
+            views=64,
             posterior_sparsity="objects",
         ),
         loss=LossWeights(
