@@ -109,7 +109,7 @@ def draw(rng: np.random.Generator, images: bool) -> Case:
         if stage == "object_share" and rng.random() < 0.3:
             common["loss"] = replace(common["loss"], guidance=_weight(rng))
             if common["loss"].guidance > 0 and rng.random() < 0.3:
-                kind = str(rng.choice(["poses", "edges"]))
+                kind = str(rng.choice(["poses", "edges", "both"]))
                 training = replace(training, groups=kind, jitter=float(rng.uniform(0.1, 2)))
         model = _stacked(rng)
         shape = (BATCH, model.channels, *model.image_size)

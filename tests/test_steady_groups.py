@@ -17,10 +17,11 @@ from scae.jitter import draw_moves, jitter, move
 from scae.models import build
 from scae.training import guidance, read_table, steady_groups
 from scae.training.checkpoints import CheckpointStore, read_checkpoint
-from scae.training.edge_groups import fit_edge_groups
+from scae.training.edge_groups import edge_groupings, fit_edge_groups
 from scae.training.fixed_parts import encode
 from scae.training.guidance import check_guidance, find_groups, groups_from
 from scae.training.module import TrainingModule
+from scae.training.second_opinion import agreed_groups
 from scae.training.signals import StopRequest
 from scae.training.steady_groups import Batches, SteadyGroups, fit_steady_groups
 from scae.training.step_seed import step_seed
@@ -69,13 +70,13 @@ def test_groups_wrong_in_what_moves_are_put_right() -> None:
 
 
 def test_the_same_seed_finds_the_same_groups_and_leaves_the_generator_alone(monkeypatch) -> None:
-    monkeypatch.setattr(steady_groups, "ROUNDS", 3)
+    monkeypatch.setattr(steady_groups, "TRUSTING", 2)
     image, label, _ = bars(50)
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
 
     def found(seed: int) -> dict[str, torch.Tensor]:
-        return fit_steady_groups(batches(image), hot(label), 1.0, seed).tensors()
+        return fit_steady_groups(batches(image), hot(label), 1.0, seed, (0.0,)).tensors()
 
     first, second = found(2), found(2)
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -104,14 +105,14 @@ def test_places_are_adaptive_average_pooling(side: int) -> None:
 
 
 def test_large_batches_of_a_training_are_divided(monkeypatch) -> None:
-    monkeypatch.setattr(steady_groups, "ROUNDS", 1)
+    monkeypatch.setattr(steady_groups, "TRUSTING", 1)
     sizes = []
     logits = SteadyGroups.logits
     monkeypatch.setattr(
         SteadyGroups, "logits", lambda self, x, p=0.0: sizes.append(len(x)) or logits(self, x, p)
     )
     image, label, _ = bars(300)
-    fit_steady_groups(Batches(1, 300, lambda _: image, lambda x: x), hot(label), 1.0)
+    fit_steady_groups(Batches(1, 300, lambda _: image, lambda x: x), hot(label), 1.0, sureness=())
     assert sizes == [128, 128, 44]
 
 
@@ -148,7 +149,7 @@ def test_a_group_is_not_left_to_die_out() -> None:
     steady = fit_steady_groups(batches(image), told, strength=1.0)
     assert (steady.groups(image).argmax(1) == 2).float().mean() < 0.5 / 3
     kept = steady_groups._agreed(
-        steady, batches(image), told.view(-1, SIZE, 3), 1.0, torch.Generator()
+        steady, batches(image), told.view(-1, SIZE, 3), 1.0, 0.0, torch.Generator()
     )
     assert torch.equal(kept.flatten(0, 1), told)
 
@@ -161,15 +162,14 @@ def test_groups_that_are_not_finite_are_refused() -> None:
         fit_steady_groups(batches(image), told, 1.0)
 
 
-@pytest.mark.parametrize("kind", ["poses", "edges"])
+@pytest.mark.parametrize("kind", ["poses", "edges", "both"])
 def test_jitter_decides_which_groups_guide(kind, monkeypatch) -> None:
     seen = []
 
-    def fit(batches, groups, strength, seed):
-        seen.append((batches, groups))
-        return fit_steady_groups(batches, groups, strength, seed)
+    def fit(batches, groups, strength, seed, sureness):
+        seen.append((batches, groups, sureness))
+        return fit_steady_groups(batches, groups, strength, seed, sureness[-1:])
 
-    monkeypatch.setattr(steady_groups, "ROUNDS", 2)
     monkeypatch.setattr(guidance, "fit_steady_groups", fit)
     experiment = guided_experiment(groups=kind)
     experiment = replace(experiment, model=replace(experiment.model, target="sobel"))
@@ -177,31 +177,67 @@ def test_jitter_decides_which_groups_guide(kind, monkeypatch) -> None:
     model, source = build(experiment.model), ImageSource(image_data(), seed=0)
     steady = find_groups(model, experiment, source)
     assert isinstance(steady, SteadyGroups) and model.training
-    [(batches, start)] = seen
+    [(batches, start, sureness)] = seen
     size = experiment.training.batch
     images = torch.cat([source.batch(step, size)[0] for step in range(40 // size)])
     torch.testing.assert_close(torch.cat([batches.read(i) for i in range(batches.count)]), images)
     torch.testing.assert_close(batches.look(images), model.target(images))
-    if kind == "edges":
+    assert sureness == (
+        steady_groups.ALL_AT_ONCE if kind == "edges" else steady_groups.SUREST_FIRST
+    )
+    by_edges, by_poses = None, None
+    if kind != "poses":
         draw = torch.Generator().manual_seed(experiment.training.seed)
         views = []
         for image in images.split(size):
             moved = [jitter(image, 1.0, draw) for _ in range(guidance.MOVES)]
             views.append(torch.stack([edge_histograms(x) for x in (image, *moved)]))
-        expected = fit_edge_groups(torch.cat(views, 1), 4, experiment.training.seed)
-        assert torch.equal(start, expected)
-    else:
+        by_edges = torch.cat(views, 1)
+    if kind != "edges":
         plain = replace(experiment, training=replace(experiment.training, jitter=0.0))
         found = find_groups(model, plain, source)
         assert isinstance(found, Arrangements) and len(seen) == 1
         with torch.no_grad():
             parts = model.eval().part_encoder(images)
-        torch.testing.assert_close(start, found.groups_of(images, parts))
+        by_poses = found.groups_of(images, parts)
+    if by_edges is None:
+        torch.testing.assert_close(start, by_poses)
+    elif by_poses is None:
+        assert torch.equal(start, fit_edge_groups(by_edges, 4, experiment.training.seed))
+    else:
+        others = [groups for groups, _ in edge_groupings(by_edges, 4, experiment.training.seed)]
+        assert torch.equal(start, agreed_groups(by_poses, others))
+
+
+def test_images_of_unknown_group_are_not_learned_from() -> None:
+    """A third of the images, told the other group, would mislead; told none, they do not."""
+    image, label, _ = bars(300)
+    unknown = torch.arange(300) % 3 == 0
+    fresh, truth, _ = bars(200, seed=1)
+    told = hot(label) * ~unknown[:, None]
+    sizes = []
+    source = batches(image)
+    steady = fit_steady_groups(
+        replace(source, look=lambda x: sizes.append(len(x)) or x), told, 1.0, sureness=()
+    )
+    assert accuracy(steady, fresh, truth) > 0.97
+    assert sum(sizes[1:]) == 5 * 200  # as many as three rounds of all would show, rounded up
+
+
+def test_only_sure_answers_are_told() -> None:
+    image, label, _ = bars(100)
+    steady = fit_steady_groups(batches(image), hot(label), 1.0, sureness=())
+    told, draw = hot(label).view(-1, SIZE, 2), torch.Generator()
+    shares = steady.groups(image)
+    middle = float(shares.amax(1).median())
+    kept = steady_groups._agreed(steady, batches(image), told, 0.0, middle, draw).flatten(0, 1)
+    assert torch.equal(kept.sum(1) > 0, shares.amax(1) >= middle)
+    assert torch.equal(kept.argmax(1)[kept.sum(1) > 0], shares.argmax(1)[kept.sum(1) > 0])
 
 
 def test_groups_look_at_what_is_reconstructed(monkeypatch) -> None:
     """Sobel edges, where those are the target: light and colour do not count there."""
-    monkeypatch.setattr(steady_groups, "ROUNDS", 1)
+    monkeypatch.setattr(steady_groups, "TRUSTING", 1)
     experiment = guided_experiment()
     experiment = replace(experiment, model=replace(experiment.model, target="sobel"))
     model, source = build(experiment.model), source_of(experiment)

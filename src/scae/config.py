@@ -288,8 +288,8 @@ class TrainingConfig:
     """Share of the steps, at the start, that train parts alone on the image. Paper: 0."""
     object_share: float = 0.0
     """Share of the steps, next, that train objects alone on fixed parts (cheap). Paper: 0."""
-    groups: Literal["poses", "edges"] = "poses"
-    """By what images are grouped to guide objects: poses of parts, or edges. Paper: no groups."""
+    groups: Literal["poses", "edges", "both"] = "poses"
+    """What guides objects: groups of images by poses of parts, edges, or both. Paper: none."""
     jitter: float = 0.0
     """Moves of images that groups hold under and joint steps see; 1: up to 15 degrees. Paper: 0."""
     start_from: str | None = None

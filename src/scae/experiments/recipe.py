@@ -76,7 +76,7 @@ def staged_schedule(
     joint_steps: int = 0,
     batch: int = BATCH,
     jitter: float = 0.0,
-    groups: Literal["poses", "edges"] = "poses",
+    groups: Literal["poses", "edges", "both"] = "poses",
 ) -> TrainingConfig:
     """Parts alone, then objects on fixed parts, in which groups are found, then both."""
     steps = part_steps + object_steps + joint_steps

@@ -45,7 +45,7 @@ def mnist() -> ImageExperiment:
         loss=replace(recipe.GUIDED, guidance=100.0),
         data=ImageDataConfig(name="mnist"),
         optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(11_000, 5_000, 8_000, jitter=1.0),
+        training=recipe.staged_schedule(11_000, 5_000, 8_000, jitter=1.0, groups="both"),
     )
 
 

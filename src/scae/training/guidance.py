@@ -15,9 +15,16 @@ from scae.groups import Groups, Weights, no_tick
 from scae.jitter import jitter
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import PartCapsules
-from scae.training.edge_groups import fit_edge_groups
+from scae.training.edge_groups import Views, edge_groupings, fit_edge_groups
+from scae.training.second_opinion import agreed_groups
 from scae.training.stages import stages
-from scae.training.steady_groups import Batches, SteadyGroups, fit_steady_groups
+from scae.training.steady_groups import (
+    ALL_AT_ONCE,
+    SUREST_FIRST,
+    Batches,
+    SteadyGroups,
+    fit_steady_groups,
+)
 
 MOST_JITTER = 3.0
 """Beyond, shear and rotation together could mirror an image."""
@@ -42,9 +49,10 @@ def check_guidance(experiment: Experiment) -> None:
     strength = experiment.training.jitter
     if not 0 <= strength <= MOST_JITTER:
         raise ScaeError(f"training.jitter is {strength}; give a number from 0 to {MOST_JITTER}.")
-    if experiment.training.groups == "edges" and weight and not strength:
+    kind = experiment.training.groups
+    if kind != "poses" and weight and not strength:
         raise ScaeError(
-            "training.groups is edges but training.jitter is 0: groups by edges are those that "
+            f"training.groups is {kind} but training.jitter is 0: groups by edges are those that "
             "moves of an image leave alone; set training.jitter above 0, or training.groups to "
             "poses."
         )
@@ -78,12 +86,19 @@ def find_groups(
     if not config.jitter:
         groups = _arrangements(model, batches, config.seed, tick)
     else:
+        classes = model.config.classes
         if config.groups == "edges":
-            start = _by_edges(model, batches, config.jitter, config.seed, tick)
+            views = _edges(batches, config.jitter, config.seed)
+            start = fit_edge_groups(views, classes, config.seed, tick=tick)
         else:
             start = _by_poses(model, batches, config.seed, tick)
+        if config.groups == "both":
+            views = _edges(batches, config.jitter, config.seed)
+            by_edges = edge_groupings(views, classes, config.seed, tick=tick)
+            start = agreed_groups(start, [found for found, _ in by_edges])
+        sureness = ALL_AT_ONCE if config.groups == "edges" else SUREST_FIRST
         with torch.enable_grad():
-            groups = fit_steady_groups(batches, start, config.jitter, config.seed)
+            groups = fit_steady_groups(batches, start, config.jitter, config.seed, sureness)
     model.train()
     return groups
 
@@ -97,7 +112,7 @@ def _batches(
     """Images to find groups in, the same every time."""
     config = experiment.training
     learning = sum(s.length for s in stages(config) if s.name != "parts")
-    most = MOST_STEADY if config.groups == "poses" else MOST_EDGED
+    most = MOST_EDGED if config.groups == "edges" else MOST_STEADY
     images = min(max(learning * config.batch, FEWEST_IMAGES), most if config.jitter else MOST_POSED)
     if isinstance(source, Sized):
         images = min(images, len(source))
@@ -135,20 +150,15 @@ def _by_poses(
     return torch.cat([found.groups_of(image, model.part_encoder(image)) for image in images])
 
 
-def _by_edges(
-    model: StackedCapsuleAutoencoder,
-    batches: Batches,
-    strength: float,
-    seed: int,
-    tick: Callable[[], None],
-) -> Weights:
-    """Groups of all images by directions of their edges."""
+def _edges(batches: Batches, strength: float, seed: int) -> Views:
+    """Directions of the edges of images and of moved copies, up to `MOST_EDGED` images."""
     draw = torch.Generator().manual_seed(seed)
     values = edge_histograms(batches.read(0))
-    views = values.new_empty(1 + MOVES, batches.count, *values.shape)
-    for step in range(batches.count):
+    count = min(batches.count, max(1, MOST_EDGED // batches.size))
+    views = values.new_empty(1 + MOVES, count, *values.shape)
+    for step in range(count):
         image = batches.read(step)
         seen = [image, *(jitter(image, strength, draw) for _ in range(MOVES))]
         for view, picture in zip(views[:, step], seen, strict=True):
             view.copy_(edge_histograms(picture))
-    return fit_edge_groups(views.flatten(1, 2), model.config.classes, seed, tick=tick)
+    return views.flatten(1, 2)

@@ -3,9 +3,11 @@
 Arrangements and edges put most images into the right group, and are wrong near their borders.
 What an image shows does not change when it is turned or shifted: a classifier that is shown
 moved images, and told the group of the unmoved one, cannot follow the borders where they are
-arbitrary. Its own answers then take the place of the groups, round after round. No label is used.
+arbitrary. Its own answers then take the place of the groups, round after round, the surest
+first: what it answers hesitantly would only teach it its own mistakes. No label is used.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,13 +27,18 @@ PLACES = 7
 """Side of the last feature map, whatever the images' size; MNIST's 28 pixels halved twice."""
 MOST_SIDE = 32
 """Larger pictures are looked at smaller, or the search would take hours."""
-ROUNDS, TRUSTING = 10, 3
-"""Rounds in all, and how many are told the groups as they were given."""
+TRUSTING = 3
+"""Rounds of all images, or more of fewer, that are told the groups as they were given."""
+SUREST_FIRST = (0.8, 0.7, 0.7, 0.6, 0.6, 0.5, 0.5, 0.0, 0.0)
+"""How sure an answer has to be in each round after that, to be told in the next."""
+ALL_AT_ONCE = (0.0,) * 7
+"""The same for photographs, of which hardly any are sure."""
 BATCH, LEARNING_RATE, WEIGHT_DECAY, SMOOTHING = 128, 1e-3, 0.05, 0.05
 AVERAGE = 0.995
 VIEWS = 3
 """Of each image when it is asked for its group: as it is and moved."""
 APART = 1  # from the seed of the moves
+LEAST_KNOWN = 0.1  # of all images: fewer are not shown more often
 LEAST_SHARE = 0.5
 """Of the images of an even share: small groups shrink round by round (SVHN: 20 to 2 %)."""
 
@@ -104,12 +111,17 @@ class SteadyGroups(Groups):
 
 
 def fit_steady_groups(
-    batches: Batches, groups: Weights, strength: float, seed: int = 0
+    batches: Batches,
+    groups: Weights,
+    strength: float,
+    seed: int = 0,
+    sureness: tuple[float, ...] = SUREST_FIRST,
 ) -> SteadyGroups:
     """Make the groups of images steady under moves of the images.
 
-    A round shows every image once, moved anew, in random order. After the first few, the group
-    that an image and moved copies of it agree on is what the next round is told.
+    A round shows every image of a known group once, moved anew, in random order. After the first
+    few, the group that an image and moved copies of it agree on is what the next round is told,
+    if it is sure enough. Images of unknown group are rows of zeros.
     """
     if not torch.isfinite(groups).all():
         raise ScaeError(
@@ -123,15 +135,22 @@ def fit_steady_groups(
         channels = batches.look(batches.read(0)).shape[1]
         start = SteadyGroups.start(channels, groups.shape[1], draw).to(groups.device)
         learning = nn.ParameterDict(start.tensors())
+        steady = SteadyGroups(**start.tensors())
         average = WeightAverage(learning, AVERAGE)
         optimizer = torch.optim.AdamW(
             learning.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY
         )
-        for number in range(ROUNDS):
-            for rows in torch.randperm(batches.count, generator=draw).split(joined):
-                images = torch.cat([batches.read(int(row)) for row in rows]).split(BATCH)
-                shares = told[rows.to(told.device)].flatten(0, 1).split(BATCH)
-                for image, wanted in zip(images, shares, strict=True):
+        for sure in [None] * _trusting(told) + list(sureness):
+            if sure is not None:
+                told = _agreed(steady, batches, told, strength, sure, draw)
+            known = (told.sum(2) > 0).any(1).nonzero().squeeze(1).cpu()
+            order = known[torch.randperm(len(known), generator=draw)]
+            for rows in order.split(joined):
+                images = torch.cat([batches.read(int(row)) for row in rows])
+                shares = told[rows.to(told.device)].flatten(0, 1)
+                some = shares.sum(1) > 0
+                pairs = images[some].split(BATCH), shares[some].split(BATCH)
+                for image, wanted in zip(*pairs, strict=True):
                     target = batches.look(jitter(image, strength, draw))
                     logits = SteadyGroups(**learning).logits(target, DROPOUT)
                     loss = F.cross_entropy(logits, wanted, label_smoothing=SMOOTHING)
@@ -140,9 +159,12 @@ def fit_steady_groups(
                     optimizer.step()
                     average.update()
             steady = SteadyGroups(**average.weights)
-            if TRUSTING <= number + 1 < ROUNDS:
-                told = _agreed(steady, batches, told, strength, draw)
     return steady
+
+
+def _trusting(told: Float[Tensor, "batches images groups"]) -> int:
+    """Rounds until as many images have been shown as if all of them were known."""
+    return math.ceil(TRUSTING / max(float((told.sum(2) > 0).float().mean()), LEAST_KNOWN))
 
 
 def _smaller(picture: Target) -> Float[Tensor, "images channels rows columns"]:
@@ -178,14 +200,18 @@ def _agreed(
     batches: Batches,
     told: Float[Tensor, "batches images groups"],
     strength: float,
+    sure: float,
     draw: torch.Generator,
 ) -> Float[Tensor, "batches images groups"]:
-    """The likeliest group over several views; what was told, if a group would die out by that."""
+    """The likeliest group over several views, zeros where its share is not above `sure`.
+
+    What was told, if a group would die out by that.
+    """
     agreed = torch.empty_like(told)
     for row in range(batches.count):
         image = batches.read(row)
         views = [image, *(jitter(image, strength, draw) for _ in range(VIEWS - 1))]
         share = torch.stack([steady.groups(batches.look(view)) for view in views]).mean(0)
-        agreed[row] = F.one_hot(share.argmax(1), share.shape[1])
+        agreed[row] = F.one_hot(share.argmax(1), share.shape[1]) * (share >= sure)
     smallest = agreed.mean((0, 1)).min() * agreed.shape[2]
     return agreed if smallest >= LEAST_SHARE else told
