@@ -6,8 +6,10 @@ from torch import Tensor
 
 from scae.errors import ScaeError
 from scae.geometry import transform_points
-from scae.mixtures import explain_points
+from scae.mixtures import Explanation, explain_points
+from scae.models.constellation import _log_likelihood, _put_back, _worth
 from scae.objects import PointVotes, PoseVotes
+from scae.pose_fitting import fit_poses
 from scae.views import MOST_VIEWS, SYMMETRIES, symmetries, views_of
 from small_models import point_capsules
 
@@ -17,6 +19,23 @@ def _scenes(seed: int = 0) -> tuple[Tensor, Tensor]:
     points = torch.rand(20, 7, 2, generator=generator) * 2 - 1
     presence = (torch.rand(20, 7, generator=generator) < 0.7).float()
     return points, presence
+
+
+def _explained(
+    points: Tensor,
+    votes: PoseVotes | PointVotes,
+    dummy: bool,
+    where: Tensor | None = None,
+    scale: Tensor | None = None,
+) -> Explanation:
+    """Points under votes, or under other places and deviations of them."""
+    return explain_points(
+        points,
+        votes.points.flatten(1, 2) if where is None else where,
+        votes.scale.flatten(1, 2) if scale is None else scale,
+        votes.presence.flatten(1, 2),
+        dummy,
+    )
 
 
 def test_symmetries_are_the_group_of_the_square() -> None:
@@ -70,20 +89,34 @@ def test_the_likeliest_view_is_kept(decoder: str, views: int) -> None:
     kept = model.explain(points, presence)
     fits, winners = [], []
     for view in views_of(points, presence, views):
+        cast = model.explain_once(transform_points(view, points), presence).votes
+        votes = _put_back(cast, view)
         # As seen, in the units of the view: densities there are larger where it is smaller.
-        size = view[:, 0, :2].norm(dim=-1)
-        votes = model.explain_once(transform_points(view, points), presence).votes
-        seen = explain_points(
-            transform_points(view, points) / size[:, None, None],
-            votes.points.flatten(1, 2) / size[:, None, None],
-            votes.scale.flatten(1, 2) / size[:, None],
-            votes.presence.flatten(1, 2),
-            model.config.dummy,
+        size = view[:, 0, :2].norm(dim=-1)[:, None, None]
+        torch.testing.assert_close(
+            _explained(points, votes, model.config.dummy).log_likelihood,
+            _explained(
+                transform_points(view, points) / size,
+                votes,
+                model.config.dummy,
+                cast.points.flatten(1, 2) / size,
+                cast.scale.flatten(1, 2) / size[..., 0],
+            ).log_likelihood,
         )
-        fits.append((seen.log_likelihood * presence).sum(1))
-        winners.append(seen.winner // votes.presence.shape[2])
+        cost = torch.zeros(len(points))
+        if isinstance(votes, PoseVotes) and views > 1:
+            votes = fit_poses(points, presence, votes, model.config.dummy)
+        seen = _explained(points, votes, model.config.dummy)
+        winner = seen.winner // votes.presence.shape[2]
+        if isinstance(votes, PoseVotes) and views > 1:
+            used = [set(w[p > 0].tolist()) for w, p in zip(winner, presence, strict=True)]
+            there = presence.sum(1).clamp_min(1)
+            cost = 2 * there.log() * torch.tensor([len(objects) for objects in used])
+        fits.append((seen.log_likelihood * presence).sum(1) - cost)
+        winners.append(winner)
     best = torch.stack(fits).max(0)
-    torch.testing.assert_close((kept.mixture.log_likelihood * presence).sum(1), best.values)
+    worth = _log_likelihood(kept, presence) if views == 1 else _worth(kept, presence)
+    torch.testing.assert_close(worth, best.values)
     # Which of two equally good views is kept is a matter of rounding.
     ahead = torch.stack(fits).sort(0).values.diff(dim=0)[-1:].sum(0) > 1e-4
     expected = torch.stack(winners)[best.indices, torch.arange(len(points))]
@@ -99,13 +132,7 @@ def test_votes_come_back_unturned(decoder: str) -> None:
     kept = model.explain(points, presence)
     votes = kept.votes
     assert isinstance(votes, PoseVotes | PointVotes)
-    again = explain_points(
-        points,
-        votes.points.flatten(1, 2),
-        votes.scale.flatten(1, 2),
-        votes.presence.flatten(1, 2),
-        model.config.dummy,
-    )
+    again = _explained(points, votes, model.config.dummy)
     torch.testing.assert_close(again.log_likelihood, kept.mixture.log_likelihood)
     torch.testing.assert_close(again.responsibility, kept.mixture.responsibility)
     once = model.explain_once(points, presence).mixture.log_likelihood

@@ -198,7 +198,7 @@ class ConstellationConfig:
     min_scale: float | None = None
     """Least standard deviation of a vote; None: as released, 0.01 (baseline decoder 1e-6)."""
     views: int = 1
-    """Ways (1 to 64) to turn or mirror a scene; its likeliest explanation counts. Paper: 1."""
+    """Ways (1 to 64) to turn or mirror a scene; poses are fitted, the best counts. Paper: 1."""
     noise: NoiseConfig = field(default_factory=NoiseConfig)
 
 

@@ -160,8 +160,9 @@ def constellation() -> ConstellationExperiment:
             ),
             # A vote surer than this pays two capsules for sharing one pattern.
             min_scale=0.05,
-            # Votes that miss in one view seldom miss in all, and the likelihood knows.
-            views=64,
+            # Votes that miss in one view seldom miss in all, and the likelihood knows; it also
+            # says where each object fits best.
+            views=32,
             posterior_sparsity="objects",
         ),
         loss=LossWeights(

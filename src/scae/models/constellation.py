@@ -20,6 +20,7 @@ from scae.objects import (
     PointVotes,
     PoseVotes,
 )
+from scae.pose_fitting import cost_of_poses, fit_poses, object_wins
 from scae.set_transformer import SetTransformer
 from scae.sparsity import (
     posterior_sparsity,
@@ -115,7 +116,11 @@ class ConstellationAutoencoder(nn.Module):
         presence: Float[Tensor, "batch points"],
         views: int | None = None,
     ) -> ConstellationExplanation:
-        """The likeliest explanation of each scene over `views` views, by default the model's."""
+        """The best explanation of each scene over `views` views, by default the model's.
+
+        One view is the paper's way. Of more, capsules' poses are fitted to the points before the
+        likeliest is kept, every object at the cost of its pose.
+        """
         count = views or self.config.views
         if count == 1:
             return self.explain_once(points, presence)
@@ -129,7 +134,7 @@ class ConstellationAutoencoder(nn.Module):
                 x.expand(some.shape[0], *x.shape).flatten(0, 1) for x in (points, presence)
             )
             found = self.explain_seen(many, there, some.flatten(0, 1))
-            fits.append(_log_likelihood(found, there).view(-1, points.shape[0]))
+            fits.append(_worth(found, there).view(-1, points.shape[0]))
         best = torch.cat(fits).argmax(0)  # (B,)
         view = seen.gather(0, best[None, :, None, None].expand(1, -1, 2, 3))[0]
         return self.explain_seen(points, presence, view)
@@ -140,9 +145,12 @@ class ConstellationAutoencoder(nn.Module):
         presence: Float[Tensor, "batch points"],
         view: Views,
     ) -> ConstellationExplanation:
-        """Votes as cast for one view of each scene, scored where they fall in the scene."""
-        votes = self.decoder(self.encoder(transform_points(view, points), presence))
-        return self._score(points, _put_back(votes, view))
+        """Votes as cast for one view of each scene, fitted and scored in the scene itself."""
+        seen = self.decoder(self.encoder(transform_points(view, points), presence))
+        votes = _put_back(seen, view)
+        if isinstance(votes, PoseVotes):
+            votes = fit_poses(points, presence, votes, self.config.dummy)
+        return self._score(points, votes)
 
     def explain_once(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
@@ -232,3 +240,14 @@ def _log_likelihood(
     explanation: ConstellationExplanation, presence: Float[Tensor, "batch points"]
 ) -> Float[Tensor, "batch"]:
     return (explanation.mixture.log_likelihood * presence).sum(1)
+
+
+def _worth(
+    explanation: ConstellationExplanation, presence: Float[Tensor, "batch points"]
+) -> Float[Tensor, "batch"]:
+    """By what explanations of one scene are compared: log p, less the cost of fitted poses."""
+    likelihood = _log_likelihood(explanation, presence)
+    if not isinstance(explanation.votes, PoseVotes):
+        return likelihood
+    wins = object_wins(explanation.votes, explanation.winner, presence)
+    return likelihood - cost_of_poses(wins, presence)
