@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from scae.arrangements import Arrangements
+from scae.arrangements import Arrangements, fit_arrangements
 from scae.config import LossWeights
 from scae.data.interface import ImageSource
 from scae.edges import edge_histograms
@@ -17,11 +17,10 @@ from scae.jitter import draw_moves, jitter, move
 from scae.models import build
 from scae.training import guidance, read_table, steady_groups
 from scae.training.checkpoints import CheckpointStore, read_checkpoint
-from scae.training.edge_groups import edge_groupings, fit_edge_groups
+from scae.training.edge_groups import fit_edge_groups
 from scae.training.fixed_parts import encode
 from scae.training.guidance import check_guidance, find_groups, groups_from
 from scae.training.module import TrainingModule
-from scae.training.second_opinion import agreed_groups
 from scae.training.signals import StopRequest
 from scae.training.steady_groups import Batches, SteadyGroups, fit_steady_groups
 from scae.training.step_seed import step_seed
@@ -185,28 +184,28 @@ def test_jitter_decides_which_groups_guide(kind, monkeypatch) -> None:
     assert sureness == (
         steady_groups.ALL_AT_ONCE if kind == "edges" else steady_groups.SUREST_FIRST
     )
-    by_edges, by_poses = None, None
+    by_edges = None
     if kind != "poses":
         draw = torch.Generator().manual_seed(experiment.training.seed)
         views = []
         for image in images.split(size):
             moved = [jitter(image, 1.0, draw) for _ in range(guidance.MOVES)]
             views.append(torch.stack([edge_histograms(x) for x in (image, *moved)]))
-        by_edges = torch.cat(views, 1)
-    if kind != "edges":
-        plain = replace(experiment, training=replace(experiment.training, jitter=0.0))
-        found = find_groups(model, plain, source)
-        assert isinstance(found, Arrangements) and len(seen) == 1
-        with torch.no_grad():
-            parts = model.eval().part_encoder(images)
-        by_poses = found.groups_of(images, parts)
-    if by_edges is None:
-        torch.testing.assert_close(start, by_poses)
-    elif by_poses is None:
-        assert torch.equal(start, fit_edge_groups(by_edges, 4, experiment.training.seed))
-    else:
-        others = [groups for groups, _ in edge_groupings(by_edges, 4, experiment.training.seed)]
-        assert torch.equal(start, agreed_groups(by_poses, others))
+        by_edges = fit_edge_groups(torch.cat(views, 1), 4, experiment.training.seed)
+    if kind == "edges":
+        assert torch.equal(start, by_edges)
+        return
+    with torch.no_grad():
+        parts = model.eval().part_encoder(images)
+    found = fit_arrangements(
+        parts.pose, parts.presence, 4, experiment.training.seed, begin_with=by_edges
+    )
+    torch.testing.assert_close(start, found.groups_of(images, parts))
+
+
+def test_without_jitter_arrangements_guide() -> None:
+    model, source = build(guided_experiment().model), ImageSource(image_data(), seed=0)
+    assert isinstance(find_groups(model, guided_experiment(jitter=0.0), source), Arrangements)
 
 
 def test_images_of_unknown_group_are_not_learned_from() -> None:
@@ -221,7 +220,7 @@ def test_images_of_unknown_group_are_not_learned_from() -> None:
         replace(source, look=lambda x: sizes.append(len(x)) or x), told, 1.0, sureness=()
     )
     assert accuracy(steady, fresh, truth) > 0.97
-    assert sum(sizes[1:]) == 5 * 200  # as many as three rounds of all would show, rounded up
+    assert sum(sizes[1:]) == steady_groups.TRUSTING * 200
 
 
 def test_only_sure_answers_are_told() -> None:
@@ -314,6 +313,7 @@ def test_jitter_without_guidance_is_refused() -> None:
         check_guidance(replace(guided_experiment(), loss=LossWeights()))
 
 
-def test_edges_without_jitter_are_refused() -> None:
-    with pytest.raises(ScaeError, match=r"training\.groups is edges but training\.jitter is 0"):
-        check_guidance(guided_experiment(groups="edges", jitter=0.0))
+@pytest.mark.parametrize("kind", ["edges", "both"])
+def test_edges_without_jitter_are_refused(kind: str) -> None:
+    with pytest.raises(ScaeError, match=rf"training\.groups is {kind} but training\.jitter is 0"):
+        check_guidance(guided_experiment(groups=kind, jitter=0.0))

@@ -39,7 +39,7 @@ KMEANS_IMAGES, KMEANS_ITERATIONS = 4000, 10
 NEGLIGIBLE = 1e-9  # of a group's images: such members are left out, which saves most of the time
 EMPTY = 1e-15  # a group without images starts again from all of them
 SUREST = 1e-5  # keeps logarithms of presences finite
-KMEANS_TRUST = 0.9  # what k-means assigns is a start, not certain
+TRUST = 0.9  # groups to begin with are a start, not certain
 
 
 @dataclass(frozen=True)
@@ -165,10 +165,12 @@ def fit_arrangements(
     seed: int = 0,
     restarts: int = RESTARTS,
     tick: Callable[[], None] = no_tick,
+    begin_with: Weights | None = None,
 ) -> Arrangements:
     """Fit the mixture to the poses of the parts of some thousand images; no label is used.
 
-    Of several starts by k-means, the one that ends most likely is kept.
+    It begins with given groups, or with several by k-means, of which the one that ends most
+    likely is kept.
     """
     if len(pose) < 2 * groups:
         raise ScaeError(
@@ -187,8 +189,12 @@ def fit_arrangements(
     scale = (pose.std((0, 2), keepdim=True) + STILL).expand_as(pose[:1]).flatten()
     flat = pose.flatten(1) / scale
     best, highest = None, -np.inf
-    for trial in range(restarts):
-        found = Arrangements.start(parts, scale, flat, _kmeans(flat, groups, seed, trial))
+    for trial in range(restarts if begin_with is None else 1):
+        if begin_with is None:
+            begin = _kmeans(flat, groups, seed, trial)
+        else:
+            begin = _trusted(begin_with.to(flat))
+        found = Arrangements.start(parts, scale, flat, begin)
         for _ in range(ITERATIONS):
             tick()
             found = found.updated(flat, balanced(found.log_joint(flat)))
@@ -223,5 +229,8 @@ def _kmeans(flat: Flat, groups: int, seed: int, trial: int) -> Weights:
         # Fewer distinct poses than groups: they are shared out evenly later.
         warnings.simplefilter("ignore", ConvergenceWarning)
         label = torch.from_numpy(means.fit(data[some]).predict(data)).long()
-    certain = torch.nn.functional.one_hot(label, groups).to(flat)
-    return KMEANS_TRUST * certain + (1 - KMEANS_TRUST) / groups
+    return _trusted(torch.nn.functional.one_hot(label, groups).to(flat))
+
+
+def _trusted(certain: Weights) -> Weights:
+    return TRUST * certain + (1 - TRUST) / certain.shape[1]

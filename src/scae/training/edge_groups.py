@@ -7,7 +7,7 @@ all of them, holds as much information about images as groups can (Hu et al. 201
 discrete representations via information maximizing self-augmented training"). No label is used.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +29,7 @@ RAREST = 1e-9
 Views = Float[Tensor, "views images values"]
 
 
+@torch.no_grad()
 def fit_edge_groups(
     views: Views,
     groups: int,
@@ -40,17 +41,6 @@ def fit_edge_groups(
 
     Of several starts, the one whose groups say most about the groups of moved copies is kept.
     """
-    return max(edge_groupings(views, groups, seed, restarts, tick), key=lambda found: found[1])[0]
-
-
-def edge_groupings(
-    views: Views,
-    groups: int,
-    seed: int = 0,
-    restarts: int = RESTARTS,
-    tick: Callable[[], None] = no_tick,
-) -> Iterator[tuple[Weights, float]]:
-    """Groups of the same images by each of several starts, and the information they hold."""
     if views.shape[1] < 2 * groups:
         raise ScaeError(
             f"{views.shape[1]} images are too few to find {groups} groups in; give at least twice "
@@ -62,13 +52,16 @@ def edge_groupings(
             "with pixels from 0 to 1, or set loss.guidance to 0."
         )
     centre, scale = views[0].mean(0), views[0].std(0, correction=0) + STILL
+    best, highest = None, -torch.inf
     for trial in range(restarts):
         with seeded(seed * restarts + trial, views.device), torch.enable_grad():
             layers = _learned(views, groups, centre, scale, tick)
-        with torch.no_grad():
-            shares = torch.stack([layers((view - centre) / scale).softmax(1) for view in views])
+        shares = torch.stack([layers((view - centre) / scale).softmax(1) for view in views])
         information = mutual_information(shares[0], shares[1:].mean(0))
-        yield F.one_hot(shares.mean(0).argmax(1), groups).to(views), information
+        if best is None or information > highest:
+            best, highest = shares.mean(0), information
+    assert best is not None
+    return F.one_hot(best.argmax(1), groups).to(views)
 
 
 def mutual_information(first: Weights, second: Weights) -> float:

@@ -15,8 +15,7 @@ from scae.groups import Groups, Weights, no_tick
 from scae.jitter import jitter
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import PartCapsules
-from scae.training.edge_groups import Views, edge_groupings, fit_edge_groups
-from scae.training.second_opinion import agreed_groups
+from scae.training.edge_groups import fit_edge_groups
 from scae.training.stages import stages
 from scae.training.steady_groups import (
     ALL_AT_ONCE,
@@ -86,16 +85,14 @@ def find_groups(
     if not config.jitter:
         groups = _arrangements(model, batches, config.seed, tick)
     else:
-        classes = model.config.classes
+        by_edges = None
+        if config.groups != "poses":
+            by_edges = _by_edges(model, batches, config.jitter, config.seed, tick)
         if config.groups == "edges":
-            views = _edges(batches, config.jitter, config.seed)
-            start = fit_edge_groups(views, classes, config.seed, tick=tick)
+            assert by_edges is not None
+            start = by_edges
         else:
-            start = _by_poses(model, batches, config.seed, tick)
-        if config.groups == "both":
-            views = _edges(batches, config.jitter, config.seed)
-            by_edges = edge_groupings(views, classes, config.seed, tick=tick)
-            start = agreed_groups(start, [found for found, _ in by_edges])
+            start = _by_poses(model, batches, config.seed, tick, by_edges)
         sureness = ALL_AT_ONCE if config.groups == "edges" else SUREST_FIRST
         with torch.enable_grad():
             groups = fit_steady_groups(batches, start, config.jitter, config.seed, sureness)
@@ -126,7 +123,11 @@ def _batches(
 
 
 def _arrangements(
-    model: StackedCapsuleAutoencoder, batches: Batches, seed: int, tick: Callable[[], None]
+    model: StackedCapsuleAutoencoder,
+    batches: Batches,
+    seed: int,
+    tick: Callable[[], None],
+    begin_with: Weights | None = None,
 ) -> Arrangements:
     """The mixture of arrangements of parts, fitted to the first images."""
     some = min(batches.count, max(1, MOST_POSED // batches.size))
@@ -135,23 +136,40 @@ def _arrangements(
         field.name: torch.cat([getattr(x, field.name).cpu().float() for x in parts])
         for field in fields(PartCapsules)
     }
+    if begin_with is not None:
+        begin_with = begin_with[: len(joined["pose"])]
     return fit_arrangements(
-        joined["pose"], joined["presence"], model.config.classes, seed, tick=tick
+        joined["pose"],
+        joined["presence"],
+        model.config.classes,
+        seed,
+        tick=tick,
+        begin_with=begin_with,
     )
 
 
 def _by_poses(
-    model: StackedCapsuleAutoencoder, batches: Batches, seed: int, tick: Callable[[], None]
+    model: StackedCapsuleAutoencoder,
+    batches: Batches,
+    seed: int,
+    tick: Callable[[], None],
+    begin_with: Weights | None = None,
 ) -> Weights:
     """Groups of all images by arrangements of their parts."""
     device = next(model.parameters()).device
-    found = _arrangements(model, batches, seed, tick).to(device)
+    found = _arrangements(model, batches, seed, tick, begin_with).to(device)
     images = (batches.read(step) for step in range(batches.count))
     return torch.cat([found.groups_of(image, model.part_encoder(image)) for image in images])
 
 
-def _edges(batches: Batches, strength: float, seed: int) -> Views:
-    """Directions of the edges of images and of moved copies, up to `MOST_EDGED` images."""
+def _by_edges(
+    model: StackedCapsuleAutoencoder,
+    batches: Batches,
+    strength: float,
+    seed: int,
+    tick: Callable[[], None],
+) -> Weights:
+    """Groups of the first images, up to `MOST_EDGED`, by directions of their edges."""
     draw = torch.Generator().manual_seed(seed)
     values = edge_histograms(batches.read(0))
     count = min(batches.count, max(1, MOST_EDGED // batches.size))
@@ -161,4 +179,4 @@ def _edges(batches: Batches, strength: float, seed: int) -> Views:
         seen = [image, *(jitter(image, strength, draw) for _ in range(MOVES))]
         for view, picture in zip(views[:, step], seen, strict=True):
             view.copy_(edge_histograms(picture))
-    return views.flatten(1, 2)
+    return fit_edge_groups(views.flatten(1, 2), model.config.classes, seed, tick=tick)

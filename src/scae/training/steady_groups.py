@@ -7,7 +7,6 @@ arbitrary. Its own answers then take the place of the groups, round after round,
 first: what it answers hesitantly would only teach it its own mistakes. No label is used.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,7 +27,7 @@ PLACES = 7
 MOST_SIDE = 32
 """Larger pictures are looked at smaller, or the search would take hours."""
 TRUSTING = 3
-"""Rounds of all images, or more of fewer, that are told the groups as they were given."""
+"""Rounds that are told the groups as they were given."""
 SUREST_FIRST = (0.8, 0.7, 0.7, 0.6, 0.6, 0.5, 0.5, 0.0, 0.0)
 """How sure an answer has to be in each round after that, to be told in the next."""
 ALL_AT_ONCE = (0.0,) * 7
@@ -38,7 +37,6 @@ AVERAGE = 0.995
 VIEWS = 3
 """Of each image when it is asked for its group: as it is and moved."""
 APART = 1  # from the seed of the moves
-LEAST_KNOWN = 0.1  # of all images: fewer are not shown more often
 LEAST_SHARE = 0.5
 """Of the images of an even share: small groups shrink round by round (SVHN: 20 to 2 %)."""
 
@@ -121,7 +119,7 @@ def fit_steady_groups(
 
     A round shows every image of a known group once, moved anew, in random order. After the first
     few, the group that an image and moved copies of it agree on is what the next round is told,
-    if it is sure enough. Images of unknown group are rows of zeros.
+    if it is sure enough. Rows of zeros are images of unknown group.
     """
     if not torch.isfinite(groups).all():
         raise ScaeError(
@@ -140,7 +138,7 @@ def fit_steady_groups(
         optimizer = torch.optim.AdamW(
             learning.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY
         )
-        for sure in [None] * _trusting(told) + list(sureness):
+        for sure in [None] * TRUSTING + list(sureness):
             if sure is not None:
                 told = _agreed(steady, batches, told, strength, sure, draw)
             known = (told.sum(2) > 0).any(1).nonzero().squeeze(1).cpu()
@@ -160,11 +158,6 @@ def fit_steady_groups(
                     average.update()
             steady = SteadyGroups(**average.weights)
     return steady
-
-
-def _trusting(told: Float[Tensor, "batches images groups"]) -> int:
-    """Rounds until as many images have been shown as if all of them were known."""
-    return math.ceil(TRUSTING / max(float((told.sum(2) > 0).float().mean()), LEAST_KNOWN))
 
 
 def _smaller(picture: Target) -> Float[Tensor, "images channels rows columns"]:
