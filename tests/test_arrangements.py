@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -29,7 +30,7 @@ def scenes(images: int, groups: int = 3, parts: int = 12, noise: float = 0.02, s
     return pose + noise * torch.randn(pose.shape, generator=draw), label
 
 
-def fit(pose: torch.Tensor, groups: int, *args: int, **options: int) -> Arrangements:
+def fit(pose: torch.Tensor, groups: int, *args: int, **options: Any) -> Arrangements:
     """All parts present."""
     return fit_arrangements(pose, torch.ones(pose.shape[:2]), groups, *args, **options)
 
@@ -93,6 +94,18 @@ def test_the_most_likely_of_several_starts_is_kept() -> None:
 
     one, several = (likelihood(fit(pose, 4, restarts=n)) for n in (1, 4))
     assert several >= one
+
+
+def test_given_groups_are_a_start_that_is_put_right() -> None:
+    pose, label = scenes(600)
+    mostly = torch.where(torch.arange(600) % 5 == 0, (label + 1) % 3, label)  # 80 % right
+    hot = torch.nn.functional.one_hot(mostly, 3).float()
+    mixture = fit(pose, 3, begin_with=hot)
+    assert float((mixture.groups(pose).argmax(1) == label).float().mean()) > 0.99
+    # Numbers of groups stay those that were given, and neither seed nor restarts count.
+    named = torch.tensor([2, 0, 1])
+    renamed = fit(pose, 3, 7, 5, begin_with=hot[:, named])
+    torch.testing.assert_close(renamed.groups(pose), mixture.groups(pose)[:, named])
 
 
 def test_fitting_is_a_function_of_poses_and_seed() -> None:
