@@ -91,7 +91,7 @@ GUIDED = "Beside the paper's losses, objects were shown groups of images found w
 LIMITS = {
     "constellation": "Points have to be normalised to [-1, 1]^2 per scene. Other patterns, more "
     "than three objects and noisy points were not trained.",
-    "mnist": f"{GUIDED}, by poses of parts, made steady under moves of the images.",
+    "mnist": f"{GUIDED}, by edges and poses of parts, made steady under moves of the images.",
     "mnist40": f"{GUIDED}, by poses of parts, made steady under moves of the images, which "
     "resemble those of affNIST.",
     "svhn": f"{GUIDED}, by edges, made steady under moves of the images. Trained on 20 000 "
