@@ -12,7 +12,8 @@ from scae import pose_fitting
 from scae.geometry import compose, similarity, transform_points
 from scae.mixtures import DUMMY_LOG_DENSITY, DUMMY_LOG_WEIGHT
 from scae.objects import PoseVotes
-from scae.pose_fitting import NARROWEST, cost_of_poses, fit_poses, object_wins
+from scae.pose_fitting import NARROWEST, cost_of_poses, fit_poses
+from scae.sparsity import points_won
 
 SQUARE = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 
@@ -123,9 +124,8 @@ def test_objects_without_points_stay_and_absent_points_do_not_count() -> None:
 
 def test_every_object_that_wins_a_point_costs_its_pose() -> None:
     there = torch.tensor([[1.0] * 8, [1.0] * 4 + [0.0] * 4, [0.0] * 8])
-    votes = votes_at(torch.zeros(3, 3, 4, 2))
     winner = torch.tensor([[0, 0, 0, 0, 2, 2, 2, 2], [1, 1, 1, 1, 0, 0, 2, 2], [0] * 8])
-    wins = object_wins(votes, winner, there)
+    wins = points_won(torch.zeros(3, 3), winner, there)
     assert wins.tolist() == [[4, 0, 4], [0, 4, 0], [0, 0, 0]]
     expected = torch.tensor([2 * 2 * math.log(8), 2 * math.log(4), 0.0])
     torch.testing.assert_close(cost_of_poses(wins, there), expected)

@@ -189,11 +189,8 @@ def fit_arrangements(
     scale = (pose.std((0, 2), keepdim=True) + STILL).expand_as(pose[:1]).flatten()
     flat = pose.flatten(1) / scale
     best, highest = None, -np.inf
-    for trial in range(restarts if begin_with is None else 1):
-        if begin_with is None:
-            begin = _kmeans(flat, groups, seed, trial)
-        else:
-            begin = _trusted(begin_with.to(flat))
+    given = [] if begin_with is None else [_trusted(begin_with.to(flat))]
+    for begin in given or (_kmeans(flat, groups, seed, trial) for trial in range(restarts)):
         found = Arrangements.start(parts, scale, flat, begin)
         for _ in range(ITERATIONS):
             tick()

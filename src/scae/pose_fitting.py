@@ -6,13 +6,15 @@ expectation maximisation on the mixture of eq. 5 shares points out among votes, 
 and scales each object to where its points are. No label is used.
 """
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from scae.geometry import compose
 from scae.mixtures import explain_points
-from scae.objects import PoseVotes, Votes
+from scae.objects import PoseVotes
 
 ROUNDS = 5
 WIDEST, NARROWEST = 0.15, 0.05
@@ -42,17 +44,8 @@ def fit_poses(
         ).responsibility.unflatten(-1, votes.scale.shape[1:])  # (B, P, K, N)
         step = _nearest(points, target, share * presence[:, :, None, None])  # (B, K, 2, 3)
         where, object_pose = compose(step[:, :, None], where), compose(step, object_pose)
-    return PoseVotes(
-        presence=votes.presence,
-        scale=torch.full_like(votes.scale, NARROWEST),
-        object_logit=votes.object_logit,
-        part_logit=votes.part_logit,
-        deformation=votes.deformation,
-        pose=where,
-        object_pose=object_pose,
-        relation=votes.relation,
-        features=votes.features,
-    )
+    sure = torch.full_like(votes.scale, NARROWEST)
+    return replace(votes, scale=sure, pose=where, object_pose=object_pose)
 
 
 def cost_of_poses(
@@ -64,13 +57,6 @@ def cost_of_poses(
     """
     points = presence.sum(1).clamp_min(1)
     return PARAMETERS / 2 * points.log() * (wins > 0).sum(1)
-
-
-def object_wins(
-    votes: Votes, winner: Tensor, presence: Float[Tensor, "batch points"]
-) -> Float[Tensor, "batch objects"]:
-    """Present points that each object explains best."""
-    return torch.zeros_like(votes.object_logit).scatter_add(1, winner, presence)
 
 
 def _nearest(

@@ -71,6 +71,15 @@ def printed_posterior_sparsity(
     return SparsityTerms(within, -entropy(normalise(global_batch_sum(per_object), 0)))
 
 
+def points_won(
+    logit: Float[Tensor, "batch objects"],
+    winner: Int[Tensor, "batch points"],
+    presence: Float[Tensor, "batch points"],
+) -> Float[Tensor, "batch objects"]:
+    """How many present points each object explains best."""
+    return torch.zeros_like(logit).scatter_add(1, winner, presence)
+
+
 def two_parts_loss(
     logit: Float[Tensor, "batch objects"],
     winner: Int[Tensor, "batch points"],
@@ -81,7 +90,7 @@ def two_parts_loss(
 
     Printed: cross-entropy over all capsules; released: only over those that win something.
     """
-    wins = torch.zeros_like(logit).scatter_add_(1, winner, presence)  # (B, K)
+    wins = points_won(logit, winner, presence)  # (B, K)
     loss = F.binary_cross_entropy_with_logits(logit, (wins > 1).to(logit), reduction="none")
     counted = loss if all_capsules else loss * (wins > 0)
     return counted.sum(1).mean()

@@ -20,9 +20,10 @@ from scae.objects import (
     PointVotes,
     PoseVotes,
 )
-from scae.pose_fitting import cost_of_poses, fit_poses, object_wins
+from scae.pose_fitting import cost_of_poses, fit_poses
 from scae.set_transformer import SetTransformer
 from scae.sparsity import (
+    points_won,
     posterior_sparsity,
     printed_posterior_sparsity,
     prior_sparsity,
@@ -249,5 +250,5 @@ def _worth(
     likelihood = _log_likelihood(explanation, presence)
     if not isinstance(explanation.votes, PoseVotes):
         return likelihood
-    wins = object_wins(explanation.votes, explanation.winner, presence)
+    wins = points_won(explanation.votes.object_logit, explanation.winner, presence)
     return likelihood - cost_of_poses(wins, presence)

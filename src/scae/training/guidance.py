@@ -85,14 +85,11 @@ def find_groups(
     if not config.jitter:
         groups = _arrangements(model, batches, config.seed, tick)
     else:
-        by_edges = None
+        start = None
         if config.groups != "poses":
-            by_edges = _by_edges(model, batches, config.jitter, config.seed, tick)
-        if config.groups == "edges":
-            assert by_edges is not None
-            start = by_edges
-        else:
-            start = _by_poses(model, batches, config.seed, tick, by_edges)
+            start = _by_edges(model, batches, config.jitter, config.seed, tick)
+        if start is None or config.groups == "both":
+            start = _by_poses(model, batches, config.seed, tick, start)
         sureness = ALL_AT_ONCE if config.groups == "edges" else SUREST_FIRST
         with torch.enable_grad():
             groups = fit_steady_groups(batches, start, config.jitter, config.seed, sureness)

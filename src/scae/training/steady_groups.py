@@ -29,7 +29,7 @@ MOST_SIDE = 32
 TRUSTING = 3
 """Rounds that are told the groups as they were given."""
 SUREST_FIRST = (0.8, 0.7, 0.7, 0.6, 0.6, 0.5, 0.5, 0.0, 0.0)
-"""How sure an answer has to be in each round after that, to be told in the next."""
+"""How sure an answer has to be, in each round after that, to be told."""
 ALL_AT_ONCE = (0.0,) * 7
 """The same for photographs, of which hardly any are sure."""
 BATCH, LEARNING_RATE, WEIGHT_DECAY, SMOOTHING = 128, 1e-3, 0.05, 0.05
@@ -196,7 +196,7 @@ def _agreed(
     sure: float,
     draw: torch.Generator,
 ) -> Float[Tensor, "batches images groups"]:
-    """The likeliest group over several views, zeros where its share is not above `sure`.
+    """The likeliest group over several views, zeros where its share is below `sure`.
 
     What was told, if a group would die out by that.
     """
