@@ -16,6 +16,7 @@ from scae.distributed import rank, world
 from scae.groups import Groups, Weights, no_tick
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import POSE, PartCapsules
+from scae.training.framing import Frame, frame_of, whole
 
 CHUNK = 128
 """Images encoded at once: always the same ones together, so that resuming rounds alike."""
@@ -53,13 +54,14 @@ def encode(
     model: StackedCapsuleAutoencoder,
     image: Float[Tensor, "batch channels height width"],
     groups: Groups | None,
+    frame: Frame = whole,
 ) -> tuple[PartCapsules, Weights | None]:
-    """Clean parts of images, and their groups if there are any."""
+    """Clean parts of images, and the groups of their frames if there are any."""
     parts = model.part_encoder.clean(image)
     if groups is None:
         return parts, None
     with torch.autocast(image.device.type, enabled=False):  # as they were found
-        return parts, groups.groups_of(model.target(image), parts)
+        return parts, groups.groups_of(model.target(frame(image)), parts)
 
 
 def encode_all(
@@ -70,11 +72,12 @@ def encode_all(
 ) -> FixedParts:
     """The parts of every image of a source, in a minute or two; `tick` may raise to end it."""
     device = next(model.parameters()).device
+    frame = frame_of(source)
     found = []
     for start in range(0, len(source), CHUNK):
         tick()
         image = source.data.floats(start, start + CHUNK).to(device)
-        found.append(encode(model, image, groups))
+        found.append(encode(model, image, groups, frame))
     parts = {
         field.name: torch.cat([getattr(some, field.name) for some, _ in found])
         for field in fields(PartCapsules)

@@ -1,7 +1,7 @@
 """Groups of images as they are found when the object stage begins."""
 
 from collections.abc import Callable, Sized
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from scae.jitter import jitter
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import PartCapsules
 from scae.training.edge_groups import fit_edge_groups
+from scae.training.framing import frame_of
 from scae.training.stages import stages
 from scae.training.steady_groups import (
     ALL_AT_ONCE,
@@ -81,18 +82,20 @@ def find_groups(
     config = experiment.training
     model.eval()  # without noise, so that nothing depends on the generator's state
     batches = _batches(model, experiment, source, tick)
+    frame = frame_of(source)
+    frames = replace(batches, read=lambda step: frame(batches.read(step)))
     groups: Groups
     if not config.jitter:
         groups = _arrangements(model, batches, config.seed, tick)
     else:
         start = None
         if config.groups != "poses":
-            start = _by_edges(model, batches, config.jitter, config.seed, tick)
+            start = _by_edges(model, frames, config.jitter, config.seed, tick)
         if start is None or config.groups == "both":
             start = _by_poses(model, batches, config.seed, tick, start)
         sureness = ALL_AT_ONCE if config.groups == "edges" else SUREST_FIRST
         with torch.enable_grad():
-            groups = fit_steady_groups(batches, start, config.jitter, config.seed, sureness)
+            groups = fit_steady_groups(frames, start, config.jitter, config.seed, sureness)
     model.train()
     return groups
 

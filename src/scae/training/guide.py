@@ -15,6 +15,7 @@ from scae.jitter import draw_moves, move
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
 from scae.parts import PartCapsules
 from scae.training.fixed_parts import FixedParts, encode, encode_all, is_worth_it
+from scae.training.framing import frame_of
 from scae.training.guidance import check_guidance, find_groups
 from scae.training.signals import StopRequest
 from scae.training.stages import stage_at
@@ -40,6 +41,7 @@ class Guide:
         check_guidance(experiment)
         self._model, self._experiment, self._source = model, experiment, source
         self._stop = stop
+        self._frame = frame_of(source)
         self._fixed: FixedParts | None = None
         self.groups: Groups | None = None
 
@@ -86,7 +88,7 @@ class Guide:
     def encoded(self, image: Image) -> tuple[PartCapsules, Weights | None]:
         """Parts and wanted groups of images."""
         assert isinstance(self._model, StackedCapsuleAutoencoder)
-        return encode(self._model, image, self.groups)
+        return encode(self._model, image, self.groups, self._frame)
 
     @torch.no_grad()
     def moved(self, image: Image, step: int) -> tuple[Image, Image, Weights] | tuple[Image]:
@@ -105,7 +107,7 @@ class Guide:
         ]
         with torch.autocast(image.device.type, enabled=False):
             moved = move(image, moves)
-            return moved, target(moved), self.groups.groups(target(image))
+            return moved, target(moved), self.groups.groups(target(self._frame(image)))
 
     def _in_objects(self, step: int) -> bool:
         return stage_at(self._experiment.training, step).name == "objects"
