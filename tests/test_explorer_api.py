@@ -30,6 +30,7 @@ from process_watch import HAS_PROC, forget_peak, largest_memory_mb
 from scae.errors import ScaeError
 from scae.explorer import app
 from scae.explorer.access import Access, check_token, split_host
+from scae.explorer.guard import Guard
 from scae.explorer.limits import Bucket, Limits
 from scae.explorer.server import bind
 
@@ -456,3 +457,29 @@ def test_ports_are_checked():
             bind("127.0.0.1", taken.getsockname()[1])
     with pytest.raises(ScaeError, match="port is a number"):
         bind("127.0.0.1", 70_000)
+
+
+def test_a_request_cut_off_by_ctrl_c_gets_a_sentence():
+    """The server cancels what still runs when it stops, and would show its user a traceback."""
+    sent = []
+
+    async def slow(scope, receive, send):
+        await asyncio.sleep(60)
+
+    async def stopped() -> None:
+        guard = Guard(slow, Access(TOKEN, "127.0.0.1", 8000), Limits())
+        headers = [(b"host", b"127.0.0.1:8000"), (b"authorization", f"Bearer {TOKEN}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/api/map", "headers": headers}
+        asking = asyncio.create_task(
+            guard(scope, lambda: asyncio.sleep(0, {"type": "http.request"}), sender)
+        )
+        await asyncio.sleep(0.05)
+        asking.cancel()
+        await asking
+
+    async def sender(message) -> None:
+        sent.append(message)
+
+    asyncio.run(stopped())
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["error"].endswith(".")

@@ -63,7 +63,11 @@ class Guard:
         except RequestError as problem:
             await refuse(guarded, scope, problem)
             return
-        await self.app(scope, replay(body, receive), guarded)
+        try:
+            await self.app(scope, replay(body, receive), guarded)
+        except asyncio.CancelledError:
+            # The server is being stopped; it would show whoever pressed Ctrl-C a traceback.
+            await refuse(guarded, scope, RequestError(503, "The page was stopped."))
 
     def welcomes(self, scope: Scope, headers: Mapping[str, str]) -> bool:
         """Raise for requests that may not pass; True for the first visit with the token."""
