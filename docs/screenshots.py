@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 OUT = Path(__file__).parent / "images"
-DESK, PHONE = {"width": 1280, "height": 860}, {"width": 390, "height": 844}
+DESK = {"width": 1280, "height": 860}
 WAIT = 120_000
 
 
@@ -30,9 +30,9 @@ def serving(source: str) -> Iterator[str]:
             server.terminate()
 
 
-def visit(browser: Browser, address: str, viewport: dict[str, int], scheme: str) -> Page:
+def visit(browser: Browser, address: str, scheme: str) -> Page:
     """The page, settled."""
-    page = browser.new_page(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
+    page = browser.new_page(viewport=DESK, color_scheme=scheme)  # type: ignore[arg-type]
     page.set_default_timeout(WAIT)
     page.goto(address)
     page.wait_for_selector(".outline, .point", state="attached")
@@ -40,8 +40,8 @@ def visit(browser: Browser, address: str, viewport: dict[str, int], scheme: str)
     return page
 
 
-def save(page: Page, name: str, full: bool = False) -> None:
-    page.screenshot(path=OUT / f"explore-{name}.png", full_page=full)
+def save(page: Page, name: str) -> None:
+    page.screenshot(path=OUT / f"explore-{name}.png")
     page.close()
 
 
@@ -57,22 +57,21 @@ def choose_best(page: Page) -> None:
 
 def take(browser: Browser, images: str, points: str) -> None:
     with serving(images) as address:
-        save(visit(browser, address, DESK, "light"), "images")
-        page = visit(browser, address, DESK, "dark")
+        save(visit(browser, address, "light"), "images")
+        page = visit(browser, address, "dark")
         choose_best(page)
         page.focus(".handle.turn")
         for _ in range(4):
             page.keyboard.press("ArrowRight")
         page.wait_for_timeout(1000)
         save(page, "drag-dark")
-        save(visit(browser, address, PHONE, "dark"), "phone")
-        page = visit(browser, address, DESK, "light")
+        page = visit(browser, address, "light")
         if page.is_visible("#map-card"):
             page.wait_for_selector("#map-note:has-text('coloured')")
             page.locator("#map-card").screenshot(path=OUT / "explore-map.png")
         page.close()
     with serving(points) as address:
-        page = visit(browser, address, DESK, "light")
+        page = visit(browser, address, "light")
         page.hover("#capsules .object >> nth=0")
         page.wait_for_timeout(300)
         save(page, "points")
