@@ -8,7 +8,11 @@ import pytest
 import torch
 
 import scae
+from scae.api import inputs
+from scae.config import ConstellationDataConfig
+from scae.data import scenes
 from scae.errors import ScaeError
+from scae.evaluation.segmentation import score_segmentation
 from scae.weights_file import save_weights
 from small_models import image_capsules, point_capsules
 
@@ -226,6 +230,83 @@ def test_points_of_any_range_are_normalised_by_either_convention() -> None:
     )
     by_range = model.explain(far, presence, "global").points
     assert by_range.min() == pytest.approx(-1) and by_range.max() == pytest.approx(1)
+
+
+def test_a_scene_is_explained_alike_wherever_and_however_large_it_is() -> None:
+    """A model of scenes with their own range; places and densities are those of what was given."""
+    model = point_capsules()
+    assert model.experiment.data.normalise == "scene"
+    points, presence = scene(2)
+    points = inputs.scene_batch(points, presence, "scene")[0].numpy()
+    small = 0.125 * points + 0.25
+    there, here = model.explain(small, presence), model.explain(points, presence)
+    assert np.array_equal(there.winner, here.winner)
+    assert np.array_equal(model.segment(small, presence), model.segment(points, presence))
+    assert np.allclose(there.objects.votes, 0.125 * here.objects.votes + 0.25, atol=1e-5)
+    assert np.allclose(there.objects.vote_scale, 0.125 * here.objects.vote_scale, atol=1e-6)
+    assert np.allclose(model.render(there.objects, there.objects.pose), there.objects.votes)
+    prior = model.presences(small, presence).prior
+    assert np.allclose(prior, model.presences(points, presence).prior, atol=1e-5)
+    denser = 2 * presence.sum(1) * np.log(8)
+    likelihood = model.log_likelihood(points, presence)
+    assert np.allclose(model.log_likelihood(small, presence), likelihood + denser, atol=1e-3)
+    # Already as the model wants it: nothing is rounded once more.
+    torch_points, torch_presence = torch.from_numpy(points), torch.from_numpy(presence).float()
+    plain = model.model.log_likelihood(torch_points, torch_presence)
+    assert np.array_equal(likelihood, plain.detach().numpy())
+
+
+def test_a_model_of_one_range_sees_scenes_as_they_are() -> None:
+    model = point_capsules()
+    data = replace(model.experiment.data, normalise="global")
+    model.experiment = replace(model.experiment, data=data)
+    points, presence = scene(2)
+    small = 0.125 * points.astype(np.float32)
+    given = torch.from_numpy(small), torch.from_numpy(presence).float()
+    plain = model.model.log_likelihood(*given).detach().numpy()
+    assert np.array_equal(model.log_likelihood(small, presence), plain)
+
+
+@pytest.mark.parametrize("convention", ["scene", "global"])
+def test_shipped_constellations_are_told_apart_under_either_convention(convention: str) -> None:
+    found = scenes(ConstellationDataConfig(normalise=convention), seed=7, count=150)
+    segments = scae.load("constellation").segment(found.points, found.presence)
+    assert found.pattern_id is not None
+    labels, there = found.pattern_id.numpy(), found.presence.numpy()
+    assert score_segmentation(segments.numpy(), labels, there).error < 0.02
+
+
+def test_points_far_away_keep_their_places() -> None:
+    """Single precision has no digits left there."""
+    model = point_capsules()
+    points, presence = scene(2)
+    points = points.astype(np.float64)
+    near = model.segment(points, presence, "scene")
+    assert np.array_equal(model.segment(points + 1e8, presence, "scene"), near)
+    assert np.array_equal(model.segment(points * 1e39, presence, "scene"), near)
+
+
+def test_padding_may_be_nan_under_one_range() -> None:
+    model = point_capsules()
+    points, presence = scene(1)
+    inside = np.where(presence[..., None] > 0, points, points[presence > 0][0])
+    nonsense = np.where(presence[..., None] > 0, points, np.nan)
+    expected = model.segment(inside, presence, "global")
+    assert np.array_equal(model.segment(nonsense, presence, "global"), expected)
+    assert (model.segment(np.full((2, 3, 2), np.nan), np.zeros((2, 3)), "global") == -1).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 2), (5, 0, 2)])
+@pytest.mark.parametrize("ask", ["explain", "presences", "log_likelihood"])
+def test_nothing_to_explain_is_said(shape: tuple[int, ...], ask: str) -> None:
+    with pytest.raises(ScaeError, match=rf"nothing to explain in points of shape \({shape[0]},"):
+        getattr(point_capsules(), ask)(np.zeros(shape))
+
+
+def test_complex_points_are_refused() -> None:
+    model = point_capsules()
+    with pytest.raises(ScaeError, match="cannot be read as an array of numbers"):
+        model.segment(torch.zeros(1, 3, 2, dtype=torch.complex64))
 
 
 def test_points_only_the_dummy_explains_can_be_marked() -> None:

@@ -69,6 +69,11 @@ def test_train_help_gives_meaning_and_paper_value(capsys):
         (("evaluate",), "SOURCE is required"),
         (("evaluate", "no-such-model"), "There is no model 'no-such-model'"),
         (("evaluate", "x", "--seed", "1.5"), "--seed: '1.5' is not a whole number"),
+        (("evaluate", "digits", "--seed", "-1"), "--seed is -1; give a whole number from 0 to"),
+        (
+            ("predict", "digits", "--data", "digits", "--out", "p.csv", "--seed", str(2**32)),
+            "--seed is 4294967296; give a whole number from 0 to",
+        ),
         (("evaluate", "x", "--jsn"), "unknown option --jsn; did you mean --json?"),
         (("predict", "x", "--out", "y.csv"), "--data is required"),
         (("data",), "needs one of list, check, download"),

@@ -4,13 +4,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from scae.data.points import normalise
 from scae.errors import ScaeError
 from scae.geometry import transform_points
 from scae.mixtures import Explanation, explain_points
-from scae.models.constellation import _log_likelihood, _put_back, _worth
+from scae.models import constellation
+from scae.models.constellation import _log_likelihood, _worth, put_back, scenes_at_once
 from scae.objects import PointVotes, PoseVotes
 from scae.pose_fitting import fit_poses
-from scae.views import MOST_VIEWS, SYMMETRIES, symmetries, views_of
+from scae.views import MOST_VIEWS, SYMMETRIES, own_range, symmetries, views_of
 from small_models import point_capsules
 
 
@@ -90,7 +92,7 @@ def test_the_likeliest_view_is_kept(decoder: str, views: int) -> None:
     fits, winners = [], []
     for view in views_of(points, presence, views):
         cast = model.explain_once(transform_points(view, points), presence).votes
-        votes = _put_back(cast, view)
+        votes = put_back(cast, view)
         # As seen, in the units of the view: densities there are larger where it is smaller.
         size = view[:, 0, :2].norm(dim=-1)[:, None, None]
         torch.testing.assert_close(
@@ -174,7 +176,36 @@ def test_numbers_of_views_that_do_not_exist_are_refused() -> None:
     points, presence = _scenes()
     capsules = point_capsules()
     for views in (0, MOST_VIEWS + 1):
-        with pytest.raises(ScaeError, match=r"`views` must be a number from 1 to 64, got"):
+        with pytest.raises(ScaeError, match=r"`views` must be a whole number from 1 to 64, got"):
             capsules.segment(points.numpy(), presence.numpy(), views=views)
         with pytest.raises(ScaeError, match=r"views"):
             point_capsules(views=views)
+
+
+def test_a_scene_is_seen_by_its_own_range_as_data_are_normalised() -> None:
+    points, presence = _scenes()
+    presence[0] = 0  # nobody there
+    presence[1, 1:], points[1, 0] = 0, torch.tensor([0.3, 0.3])  # no range
+    presence[1, 0] = 1
+    presence[2, 1:], presence[2, 0] = 0, 1  # one point
+    points = 0.2 * points + 0.5
+    seen = transform_points(own_range(points, presence), points) * presence[..., None]
+    torch.testing.assert_close(seen, normalise(points, presence, "scene"))
+    square = normalise(points, presence, "scene")
+    still = torch.eye(2, 3).expand(17, 2, 3)
+    torch.testing.assert_close(own_range(square, presence)[3:], still)
+
+
+def test_many_points_are_explained_few_at_a_time(monkeypatch) -> None:
+    """Attention takes memory for every pair: 32 views of 3 000 points would take gigabytes."""
+    assert scenes_at_once(11) == constellation.MOST_SCENES
+    assert scenes_at_once(3000) == 1 and scenes_at_once(0) == constellation.MOST_SCENES
+    model = point_capsules()
+    points, presence = _scenes()
+    whole = model.segment(points, presence, views=8)
+    sizes = []
+    encoder = model.model.encoder
+    encoder.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    monkeypatch.setattr(constellation, "MOST_PAIRS", 3 * 7**2)
+    assert torch.equal(model.segment(points, presence, views=8), whole)
+    assert max(sizes) == 3

@@ -17,6 +17,7 @@ SYMMETRIES = 8
 TURNS = (0, 4, 2, 6, 1, 5, 3, 7)
 """Sixteenths of a half turn before each symmetry; the widest gaps are halved first."""
 MOST_VIEWS = SYMMETRIES * len(TURNS)
+NARROWEST = 1e-12  # a range to divide by
 
 Views = Float[Tensor, "batch 2 3"]
 
@@ -50,6 +51,23 @@ def views_of(
         cos, sin = math.cos(angle), math.sin(angle)
         turned = symmetry @ points.new_tensor([[cos, -sin], [sin, cos]])
         yield _inside(points, presence, turned)
+
+
+def own_range(
+    points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
+) -> Views:
+    """Maps that put each scene's present points into [-1, 1]^2 by their own range.
+
+    What `normalise` does to data with "scene"; points that all coincide go to the middle.
+    """
+    absent = (presence == 0)[..., None]
+    low = points.masked_fill(absent, torch.inf).amin((1, 2))  # (B,)
+    high = points.masked_fill(absent, -torch.inf).amax((1, 2))
+    has_range = high > low
+    size = torch.where(has_range, 2 / (high - low).clamp_min(NARROWEST), 1.0)
+    corner = torch.where(has_range, -1 - size * low, -low.masked_fill(low > high, 0.0))
+    turn = size[:, None, None] * torch.eye(2).to(points)  # (B, 2, 2)
+    return torch.cat([turn, corner[:, None, None].expand(-1, 2, 1)], -1)
 
 
 def _inside(

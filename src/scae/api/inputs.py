@@ -43,7 +43,7 @@ class Kind:
 
 def as_tensor(array: Any, name: str) -> Tensor:
     """A tensor of numbers from a tensor, an array or anything numpy can read."""
-    if isinstance(array, Tensor):
+    if isinstance(array, Tensor) and not array.is_complex():
         return array.detach()
     try:
         values = np.asarray(array)
@@ -103,7 +103,9 @@ def scene_batch(
     points: Any, presence: Any, normalise: Normalise
 ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
     """Points in [-1, 1]^2 and their presences, 0 or 1."""
-    found = as_tensor(points, "`points`").float()
+    found = as_tensor(points, "`points`")
+    if found.dtype != torch.float64:  # kept until points are normalised: they may be far away
+        found = found.float()
     if found.ndim == 2:
         found = found[None]
     if found.ndim != 3 or found.shape[-1] != 2:
@@ -120,20 +122,36 @@ def scene_batch(
             f"`presence` of shape {tuple(there.shape)} must hold a 0 or 1 for each point of "
             f"`points`, whose shape is {tuple(found.shape)}."
         )
-    # What an absent point holds must not matter, not even NaN.
-    found = torch.where(there[..., None] > 0, found, 0.0) if normalise != "global" else found
+    found = _without_absent(found, there, normalise)
     if not bool(found.isfinite().all()):
         raise ScaeError(
             "`points` holds NaN or infinity; mark missing points by a 0 in `presence` instead."
         )
     if normalise is not None:
-        return normalise_points(found, there, normalise), there
+        return normalise_points(found, there, normalise).float(), there.float()
     if found.numel() and float(found.abs().max()) > 1 + SLACK:
         raise ScaeError(
             f"`points` reach {float(found.abs().max()):g}, but the model takes points in "
             "[-1, 1]; pass normalise='scene' (or 'global') to have them mapped there."
         )
-    return found, there
+    return found.float(), there.float()
+
+
+def _without_absent(
+    points: Float[Tensor, "batch points 2"],
+    presence: Float[Tensor, "batch points"],
+    normalise: Normalise,
+) -> Float[Tensor, "batch points 2"]:
+    """What an absent point holds must not matter, not even NaN.
+
+    The release's one range for all scenes has absent points in it, if they are numbers.
+    """
+    absent = (presence == 0)[..., None]
+    if normalise != "global":
+        return points.masked_fill(absent, 0.0)
+    present = points[presence > 0].flatten()
+    inside = present[0] if present.numel() else 0.0  # some place within the range
+    return torch.where(absent & ~points.isfinite(), inside, points)
 
 
 def pose_batch(pose: Any, like: Tensor, name: str = "`pose`") -> Tensor:
@@ -182,8 +200,8 @@ def inference(model: nn.Module) -> Iterator[torch.device]:
 
 def in_batches(function: Callable[..., Any], batch: int, *tensors: Tensor) -> Any:
     """Apply a function to slices of tensors and join its results, records included."""
-    count = len(tensors[0])
-    results = [function(*(t[i : i + batch] for t in tensors)) for i in range(0, count, batch)]
+    starts = range(0, max(1, len(tensors[0])), batch)
+    results = [function(*(t[i : i + batch] for t in tensors)) for i in starts]
     return results[0] if len(results) == 1 else join(results)
 
 

@@ -1,5 +1,6 @@
 """A trained model of point sets: which object each point belongs to, and where objects are."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,12 +12,13 @@ from scae.api.inputs import Normalise
 from scae.api.results import Array, PointExplanation, PointObjects, Presences
 from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
-from scae.geometry import compose
-from scae.models.constellation import ConstellationAutoencoder
+from scae.geometry import compose, transform_points
+from scae.models.constellation import ConstellationAutoencoder, put_back, scenes_at_once
 from scae.objects import PoseVotes
-from scae.views import MOST_VIEWS
+from scae.views import MOST_VIEWS, Views, own_range
 
-BATCH = 1000
+Points = Float[Tensor, "batch points 2"]
+There = Float[Tensor, "batch points"]
 
 
 class PointCapsules:
@@ -25,7 +27,9 @@ class PointCapsules:
     Scenes are (S, N, 2) arrays, or (N, 2) for one; `presence` (S, N) is 1 for points that are
     there and 0 for padding, by default all are there. Any number of scenes and points is
     fine. Points lie in [-1, 1]^2: with `normalise` they are mapped there, "scene" by each
-    scene's own range as in the paper, "global" by one range as in the release.
+    scene's own range as in the paper, "global" by one range as in the release. A model that was
+    trained on scenes normalised by their own range sees every scene that way, and answers for
+    the points as they were given.
     """
 
     def __init__(
@@ -46,14 +50,7 @@ class PointCapsules:
         self, points: Any, presence: Any = None, normalise: Normalise = None
     ) -> PointExplanation:
         """Objects with their poses and votes, and which of them explains each point."""
-        batch = self._scenes(points, presence, normalise)
-        if 0 in batch[1].shape:
-            raise ScaeError(f"There is nothing to explain in points of shape {batch[0].shape}.")
-        with inputs.inference(self.model) as device:
-            found = inputs.in_batches(
-                lambda p, d: self._explain(p.to(device), d.to(device)), BATCH, *batch
-            )
-        return inputs.Kind.of(points).answer(found)
+        return self._answer(self._explain, points, presence, normalise)
 
     def segment(
         self,
@@ -66,48 +63,49 @@ class PointCapsules:
         """Number of the object capsule each point belongs to, -1 for absent points.
 
         `mark_dummy` also gives -1 to points that only the dummy component explains, i.e.
-        better than any object does. `views` (1 to 64) is in how many ways a scene is turned or
-        mirrored to find its likeliest explanation; None is the model's own number, 1 the
-        paper's and the fastest.
+        better than any object does. It is no test for outliers: an object that is not needed
+        elsewhere may be put where one is.
+
+        `views` (1 to 64) is in how many ways a scene is turned or mirrored to find its likeliest
+        explanation; None is the model's own number, 1 the paper's and the fastest.
         """
-        if views is not None and not 1 <= views <= MOST_VIEWS:
-            raise ScaeError(f"`views` must be a number from 1 to {MOST_VIEWS}, got {views}.")
-        batch = self._scenes(points, presence, normalise)
-        if 0 in batch[1].shape:
-            found = torch.zeros(batch[1].shape, dtype=torch.int64)
-        else:
-            with inputs.inference(self.model) as device:
-                found = inputs.in_batches(
-                    lambda p, d: self.model.segment(p.to(device), d.to(device), mark_dummy, views),
-                    BATCH,
-                    *batch,
-                )
-        return inputs.Kind.of(points).answer(found)
+        if views is not None and views not in range(1, MOST_VIEWS + 1):
+            raise ScaeError(
+                f"`views` must be a whole number from 1 to {MOST_VIEWS}, got {views!r}."
+            )
+
+        def segment(points: Points, presence: There) -> Int[Tensor, "batch points"]:
+            if not presence.numel():
+                return presence.long()
+            seen = self._seen(points, presence, self._view(points, presence))
+            return self.model.segment(seen, presence, mark_dummy, views)
+
+        return self._answer(segment, points, presence, normalise, may_be_empty=True)
 
     def presences(
         self, points: Any, presence: Any = None, normalise: Normalise = None
     ) -> Presences:
         """How present every object is in each scene."""
-        batch = self._scenes(points, presence, normalise)
-        with inputs.inference(self.model) as device:
 
-            def infer(points: Tensor, presence: Tensor) -> Presences:
-                both = self.model.object_presences(points.to(device), presence.to(device))
-                return Presences(both.prior, both.posterior)
+        def infer(points: Points, presence: There) -> Presences:
+            seen = self._seen(points, presence, self._view(points, presence))
+            both = self.model.object_presences(seen, presence)
+            return Presences(both.prior, both.posterior)
 
-            found = inputs.in_batches(infer, BATCH, *batch)
-        return inputs.Kind.of(points).answer(found)
+        return self._answer(infer, points, presence, normalise)
 
     def log_likelihood(
         self, points: Any, presence: Any = None, normalise: Normalise = None
     ) -> Float[Array, " batch"]:
         """log p of the present points of each scene, in nats."""
-        batch = self._scenes(points, presence, normalise)
-        with inputs.inference(self.model) as device:
-            found = inputs.in_batches(
-                lambda p, d: self.model.log_likelihood(p.to(device), d.to(device)), BATCH, *batch
-            )
-        return inputs.Kind.of(points).answer(found)
+
+        def infer(points: Points, presence: There) -> Float[Tensor, "batch"]:
+            view = self._view(points, presence)
+            seen = self.model.log_likelihood(self._seen(points, presence, view), presence)
+            # A density: where the view is larger, the same probability is spread thinner.
+            return seen + 2 * presence.sum(1) * view[:, 0, 0].log()
+
+        return self._answer(infer, points, presence, normalise)
 
     def render(self, objects: PointObjects, pose: Any = None) -> Float[Array, "batch objects _ 2"]:
         """Where objects put their points, with edited poses OV if given: (B, K, votes, 2)."""
@@ -125,14 +123,39 @@ class PointCapsules:
         moved = compose(inputs.pose_batch(pose, own)[:, :, None], relation)[..., 2]
         return inputs.Kind.of(objects.pose).answer(moved)
 
-    def _scenes(self, points: Any, presence: Any, normalise: Normalise) -> tuple[Tensor, Tensor]:
-        return inputs.scene_batch(points, presence, normalise)
+    def _answer(
+        self,
+        function: Callable[[Points, There], Any],
+        points: Any,
+        presence: Any,
+        normalise: Normalise,
+        may_be_empty: bool = False,
+    ) -> Any:
+        """What a function finds in scenes, few at a time, in the kind of array that was given."""
+        batch = inputs.scene_batch(points, presence, normalise)
+        shape = tuple(batch[0].shape)
+        if 0 in shape and not may_be_empty:
+            raise ScaeError(f"There is nothing to explain in points of shape {shape}.")
+        with inputs.inference(self.model) as device:
+            found = inputs.in_batches(
+                lambda p, d: function(p.to(device), d.to(device)), scenes_at_once(shape[1]), *batch
+            )
+        return inputs.Kind.of(points).answer(found)
 
-    def _explain(
-        self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
-    ) -> PointExplanation:
-        found = self.model.explain(points, presence)
-        votes = found.votes
+    def _view(self, points: Points, presence: There) -> Views:
+        """The map from each scene to how the model saw scenes while it learned."""
+        if self.experiment.data.normalise == "scene":
+            return own_range(points, presence)
+        return torch.eye(2, 3).to(points).expand(len(points), 2, 3)
+
+    @staticmethod
+    def _seen(points: Points, presence: There, view: Views) -> Points:
+        return transform_points(view, points) * presence[..., None]
+
+    def _explain(self, points: Points, presence: There) -> PointExplanation:
+        view = self._view(points, presence)
+        found = self.model.explain(self._seen(points, presence, view), presence)
+        votes = put_back(found.votes, view)
         posed = votes if isinstance(votes, PoseVotes) else None
         objects = PointObjects(
             prior=votes.prior,

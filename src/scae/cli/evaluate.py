@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scae.cli.options import DataDir, Source, parse
+from scae.cli.options import DataDir, Source, check_seed, parse
 from scae.cli.output import results_only, show
 
 
@@ -27,6 +27,7 @@ class Evaluate:
 def command(arguments: list[str]) -> None:
     """Load, score, print."""
     options = parse(Evaluate, arguments, "evaluate")
+    check_seed(options.seed)
     with results_only(options.json):
         from scae.api import load_source
         from scae.cli.results import describe

@@ -56,6 +56,12 @@ def parse(
         raise ScaeError(f"{_sentence(errors.getvalue())}; see `scae {command} --help`.") from None
 
 
+def check_seed(seed: int) -> None:
+    """Refuse what scikit-learn does not take, before hours are spent on reaching it."""
+    if not 0 <= seed < 2**32:
+        raise ScaeError(f"--seed is {seed}; give a whole number from 0 to {2**32 - 1}.")
+
+
 def choose(
     arguments: Sequence[str], command: str, actions: Mapping[str, str]
 ) -> tuple[str, list[str]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from scae.cli.options import Source, parse
+from scae.cli.options import Source, check_seed, parse
 from scae.cli.output import results_only, show
 
 
@@ -32,6 +32,7 @@ class Predict:
 def command(arguments: list[str]) -> None:
     """Load, cluster, write."""
     options = parse(Predict, arguments, "predict")
+    check_seed(options.seed)
     with results_only(options.json):
         from scae.api import load_source
         from scae.prediction import predict

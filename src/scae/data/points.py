@@ -77,13 +77,13 @@ def normalise(
     `scene` (paper, section 3.1): the range of each scene's present points; absent points
     become 0. `global` (release): one range over all scenes, absent points included and kept.
     """
+    if how not in ("scene", "global"):
+        raise ScaeError(f"Points are normalised by 'scene' or 'global', not {how!r}.")
     if points.shape[0] == 0 or points.shape[1] == 0:
         return points
     if how == "global":
         low, high = points.amin(), points.amax()
         return (points - low).mul_(2).div_((high - low).clamp_min(1e-12)).sub_(1)
-    if how != "scene":
-        raise ScaeError(f"Points are normalised by 'scene' or 'global', not {how!r}.")
     present = presence[..., None] > 0  # (scenes, points, 1)
     inf = float("inf")
     low = points.masked_fill(~present, inf).amin((1, 2), keepdim=True)  # (scenes, 1, 1)

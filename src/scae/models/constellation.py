@@ -31,8 +31,8 @@ from scae.sparsity import (
 )
 from scae.views import Views, views_of
 
-SCENES_AT_ONCE = 1000
-"""Views of few scenes are explained together, up to this many."""
+MOST_SCENES, MOST_PAIRS = 1000, 2**22
+"""What is explained together: attention takes memory for every pair of a scene's points."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,12 @@ class ConstellationExplanation:
         return self.mixture.winner // self.votes.presence.shape[2]
 
 
-def _put_back(votes: PoseVotes | PointVotes, view: Views) -> PoseVotes | PointVotes:
+def scenes_at_once(points: int) -> int:
+    """How many scenes, or views of scenes, of so many points are explained together."""
+    return max(1, min(MOST_SCENES, MOST_PAIRS // max(1, points**2)))
+
+
+def put_back(votes: PoseVotes | PointVotes, view: Views) -> PoseVotes | PointVotes:
     """Votes for what a view shows as votes for the scene itself."""
     back = invert(view)
     size = back[:, 0, :2].norm(dim=-1)  # (B,): views keep shapes, so any row tells
@@ -128,7 +133,7 @@ class ConstellationAutoencoder(nn.Module):
         seen = torch.stack(list(views_of(points, presence, count)))  # (V, B, 2, 3)
         together = count
         if not is_exporting():  # there the number of scenes is open
-            together = max(1, SCENES_AT_ONCE // max(1, points.shape[0]))
+            together = max(1, scenes_at_once(points.shape[1]) // max(1, points.shape[0]))
         fits = []
         for some in seen.split(together):
             many, there = (
@@ -148,7 +153,7 @@ class ConstellationAutoencoder(nn.Module):
     ) -> ConstellationExplanation:
         """Votes as cast for one view of each scene, fitted and scored in the scene itself."""
         seen = self.decoder(self.encoder(transform_points(view, points), presence))
-        votes = _put_back(seen, view)
+        votes = put_back(seen, view)
         if isinstance(votes, PoseVotes):
             votes = fit_poses(points, presence, votes, self.config.dummy)
         return self._score(points, votes)
