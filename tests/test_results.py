@@ -28,10 +28,12 @@ def test_tables_are_generated_from_the_recorded_runs() -> None:
     assert len(record.results()) > 0
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_weights_have_a_card_and_a_recorded_run(name: str) -> None:
-    cards = [record.card(run) for run in record.results()[name]]
-    assert (WEIGHTS / name / "card.md").read_text() in cards
+def test_shipped_weights_have_a_card_and_a_recorded_run() -> None:
+    runs = {run["preset"]: run for run in record.shipped()}
+    assert sorted(runs) == SHIPPED
+    for name, run in runs.items():
+        assert (WEIGHTS / name / "card.md").read_text() == record.card(run)
+        assert record.commits(run)
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*-seed*.json")), ids=lambda p: p.name)

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+NOT_THERE = "not in the paper"
+"""The paper's value of what it does not report."""
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -21,8 +24,9 @@ class Measurement:
     def sentence(self) -> str:
         """One line for people."""
         seeds = "seed" if self.seeds == 1 else "seeds"
+        paper = self.paper if self.paper == NOT_THERE else f"paper {self.paper}"
         return (
-            f"{self.metric} {self.ours} (paper {self.paper}), {self.seeds} {seeds}, "
+            f"{self.metric} {self.ours} ({paper}), {self.seeds} {seeds}, "
             f"{self.steps} steps, {self.hours:.2g} h"
         )
 
