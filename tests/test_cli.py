@@ -236,6 +236,50 @@ def test_predict_writes_one_row_per_image(small_run, capsys, tmp_path):
     assert {int(row["cluster"]) for row in rows} <= set(range(5))
 
 
+def test_predict_keeps_the_scenes_and_places_of_a_file(capsys, tmp_path, monkeypatch):
+    """All of them, also where there are more than are scored."""
+    monkeypatch.setattr("scae.prediction.SCENES", 2)
+    corners = [(100.5, -3), (101.5, -3), (101.5, -2), (100.5, -2)]
+    given = [(f"s{n}", x + n, y) for n in range(4) for x, y in corners]
+    points, out = tmp_path / "points.csv", tmp_path / "objects.csv"
+    points.write_text("scene,x,y\n" + "".join(f"{s},{x},{y}\n" for s, x, y in given))
+    command = ["predict", "constellation", "--data", str(points), "--out", str(out)]
+    assert main(command) == 0
+    rows = [(r["scene"], float(r["x"]), float(r["y"])) for r in csv.DictReader(out.open())]
+    assert rows == given
+    objects = [row["object"] for row in csv.DictReader(out.open())]
+    assert all(len(set(objects[i : i + 4])) == 1 for i in range(0, 16, 4))  # one square each
+
+
+def test_own_points_are_given_like_own_images(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{n},{x},{y}\n" for n in range(8) for x in (0, 1) for y in (n, n + 1))
+    (tmp_path / "points.csv").write_text("scene,x,y\n" + rows)
+    few = "--training.steps 2 --training.batch 4 --no-figures --no-evaluate --loggers none"
+    assert main(["train", "constellation", "--data", "points.csv", *few.split()]) == 0
+    config = json.loads((tmp_path / "runs/constellation/config.json").read_text())
+    assert config["data"]["name"] == "points.csv"
+    capsys.readouterr()
+    sentence = _fails(capsys, "train", "constellation", "--data", "nothing.csv", *few.split())
+    assert "nothing.csv does not exist" in sentence
+
+
+def test_predict_resizes_as_training_did(capsys, tmp_path, monkeypatch):
+    from PIL import Image
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    for number, size in enumerate([(30, 20), (25, 25), (16, 16)]):
+        Image.new("L", size, 40 * number).save(tmp_path / "photos" / f"{number}.png")
+    small = (
+        "--data.size 16 --model.parts 3 --model.cnn-channels 8 8 8 8 --training.steps 2 "
+        "--no-figures --no-evaluate --loggers none --out run"
+    )
+    assert main(["train", "images", "--data", "photos", "--clusters", "2", *small.split()]) == 0
+    assert main(["predict", "run", "--data", "photos", "--out", "c.csv"]) == 0
+    assert len(list(csv.DictReader((tmp_path / "c.csv").open()))) == 3
+
+
 def test_one_figure_of_a_run(small_run, capsys, tmp_path):
     folder, _ = small_run
     assert (

@@ -3,19 +3,21 @@
 import csv
 import io
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scae import files
 from scae.api import Loaded
-from scae.config import ConstellationExperiment
-from scae.data import load_images, scenes
+from scae.config import ConstellationExperiment, ImageDataConfig, ImageExperiment
+from scae.data import load_images, normalised, read_points, scenes
 from scae.errors import ScaeError
 from scae.evaluation import presences, segment
 from scae.evaluation.clustering import assign_clusters, fit_kmeans
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
 from scae.scoring import EVALUATION_SEED, SCENES, check_fit
 
+GENERATED = "constellations"
 Row = tuple[str | int | float, ...]
 
 
@@ -60,8 +62,11 @@ def _cluster(
     seed: int,
 ) -> Prediction:
     """k-means on the prior presences of the given images, as LIN-MATCH clusters them."""
-    images = load_images(data, None, data_dir)
-    check_fit(loaded.experiment, images)  # type: ignore[arg-type]
+    experiment = loaded.experiment
+    assert isinstance(experiment, ImageExperiment)
+    # Resized as the images that the model was trained on.
+    images = load_images(ImageDataConfig(data, size=experiment.data.size), None, data_dir)
+    check_fit(experiment, images)
     prior, _ = presences(model, images.images)
     kmeans = fit_kmeans(prior, clusters or model.config.classes, seed=seed)
     found = assign_clusters(kmeans, prior)
@@ -76,15 +81,21 @@ def _cluster(
 
 
 def _segment(loaded: Loaded, model: ConstellationAutoencoder, data: str) -> Prediction:
+    """The object of every point, with scenes and places as the file has them."""
     experiment = loaded.experiment
     assert isinstance(experiment, ConstellationExperiment)
-    found = scenes(replace(experiment.data, name=data), EVALUATION_SEED, SCENES)
-    segments = segment(model, found.points, found.presence)
+    if data == GENERATED:
+        found = seen = scenes(replace(experiment.data, name=data), EVALUATION_SEED, SCENES)
+    else:
+        found = read_points(data)
+        seen = normalised(found, experiment.data.normalise)
+    segments = segment(model, seen.points, seen.presence)
+    names: Sequence[str | int] = found.scene_names or range(len(found))
     rows: list[Row] = []
-    for scene, (points, objects) in enumerate(zip(found.points.tolist(), segments, strict=True)):
+    for scene, points, objects in zip(names, found.points.tolist(), segments, strict=True):
         for point, ((x, y), k) in enumerate(zip(points, objects.tolist(), strict=True)):
             if k >= 0:
-                rows.append((scene, point, round(x, 6), round(y, 6), k))
+                rows.append((scene, point, x, y, k))
     header = ("scene", "point", "x", "y", "object")
     return Prediction(header, rows, _sizes([k for k in segments.ravel().tolist() if k >= 0]))
 

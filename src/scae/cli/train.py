@@ -28,7 +28,7 @@ class Train:
     resume: bool = False
     """Continue the run in the folder from its last checkpoint."""
     data_dir: DataDir = None
-    """Folder of data sets; default: SCAE_DATA, else downloads. Preset images: your images."""
+    """Folder of data sets; default: SCAE_DATA, else downloads. Or your own images or points."""
     devices: int = 1
     """Processes (or GPUs) on each machine that share every batch."""
     nodes: int = 1
@@ -96,7 +96,7 @@ def command(arguments: list[str]) -> None:
 def _options(name: str, arguments: list[str]) -> TrainImages | TrainPoints:
     experiment, shown = preset(name), f"train {name}"
     if isinstance(experiment, ConstellationExperiment):
-        return parse(TrainPoints, arguments, shown, TrainPoints(experiment=experiment))
+        return _own_points(parse(TrainPoints, arguments, shown, TrainPoints(experiment=experiment)))
     if name != "images":
         return parse(TrainImages, arguments, shown, TrainImages(experiment=experiment))
     default = TrainOwnImages(experiment=experiment)
@@ -105,6 +105,15 @@ def _options(name: str, arguments: list[str]) -> TrainImages | TrainPoints:
     # Read again, so that options given by hand win over what the images suggest.
     options = parse(TrainOwnImages, arguments, shown, sized)
     return replace(options, data_dir=None)
+
+
+def _own_points(options: TrainPoints) -> TrainPoints:
+    """`--data FILE` as for images; a folder of data sets has nothing that scenes are made of."""
+    file = options.data_dir
+    if file is None or file.is_dir():
+        return options
+    data = replace(options.experiment.data, name=str(file))
+    return replace(options, experiment=replace(options.experiment, data=data), data_dir=None)
 
 
 def _sized(options: TrainOwnImages) -> ImageExperiment:

@@ -10,7 +10,7 @@ from scae.data.catalog import NAMES, DataStatus, check_data, list_data
 from scae.data.constellations import ConstellationSource
 from scae.data.interface import ImageData, ImageSource, Source
 from scae.data.loading import image_source, load_images, point_source, scenes
-from scae.data.point_files import load_points
+from scae.data.point_files import load_points, normalised, read_points
 from scae.data.points import PointSource, Scenes
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
     "list_data",
     "load_images",
     "load_points",
+    "read_points",
+    "normalised",
     "point_source",
     "scenes",
 ]

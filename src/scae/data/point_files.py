@@ -2,11 +2,11 @@
 
 import csv
 from array import array
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from scae.data.arrays import read_arrays
 from scae.data.files import looks_like_html
@@ -19,28 +19,39 @@ BLOCK = 1024
 
 
 def load_points(path: Path | str, how: Normalisation = "scene") -> Scenes:
-    """Scenes of a CSV or .npz file, mapped to [-1, 1]^2 per scene or by one range for all.
+    """Scenes of a CSV or .npz file, mapped to [-1, 1]^2 per scene or by one range for all."""
+    return normalised(read_points(path), how)
 
-    CSV: a header line, then one line per point; scenes are numbered in order of appearance.
+
+def read_points(path: Path | str) -> Scenes:
+    """Scenes of a CSV or .npz file, in the file's own coordinates.
+
+    CSV: a header line, then one line per point; scenes come in order of appearance.
     Npz: `points` (scenes, points, 2), optionally `presence` and `object` (scenes, points).
     """
     path = Path(path)
     if not path.is_file():
         raise ScaeError(f"File {path} does not exist.")
-    points, presence, objects = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
-    scaled = _scaled(torch.from_numpy(points), torch.from_numpy(presence), how)
+    names: tuple[str, ...] = ()
+    if path.suffix == ".npz":
+        points, presence, objects = _read_npz(path)
+    else:
+        (points, presence, objects), names = _read_csv(path)
     ids = None if objects is None else torch.from_numpy(objects)
-    return Scenes(scaled, torch.from_numpy(presence).float(), ids, str(path))
+    there = torch.from_numpy(presence).float()
+    return Scenes(torch.from_numpy(points), there, ids, str(path), names)
 
 
-def _scaled(points: Tensor, presence: Tensor, how: Normalisation) -> Tensor:
+def normalised(scenes: Scenes, how: Normalisation) -> Scenes:
+    """The same scenes as a model takes them."""
+    points, presence = scenes.points, scenes.presence
     if how == "global":
-        return normalise(points, presence, how).float()
+        return replace(scenes, points=normalise(points, presence, how).float())
     scaled = torch.empty(points.shape)
     for start in range(0, len(points), BLOCK):  # no copies of all points at a time
         block = slice(start, start + BLOCK)
         scaled[block] = normalise(points[block], presence[block], how)
-    return scaled
+    return replace(scenes, points=scaled)
 
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -72,7 +83,7 @@ def _read_npz(path: Path) -> Table:
     return points, presence.astype(np.float64, copy=False), ids
 
 
-def _read_csv(path: Path) -> Table:
+def _read_csv(path: Path) -> tuple[Table, tuple[str, ...]]:
     scene_of: dict[str, int] = {}
     scenes, objects, points = array("q"), array("q"), array("d")  # compact columns
     try:
@@ -111,7 +122,7 @@ def _read_csv(path: Path) -> Table:
         raise ScaeError(f"File {path} holds no points.")
     table = np.frombuffer(points, np.float64).reshape(-1, 2)
     labels = np.frombuffer(objects, np.int64) if len(columns) == 4 else None
-    return _dense(path, np.frombuffer(scenes, np.int64), table, labels)
+    return _dense(path, np.frombuffer(scenes, np.int64), table, labels), tuple(scene_of)
 
 
 def _dense(path: Path, owner: np.ndarray, rows: np.ndarray, labels: np.ndarray | None) -> Table:

@@ -24,6 +24,8 @@ class Scenes:
     pattern_id: Int64[Tensor, "scenes points"] | None
     """Which pattern (object) of its scene a point belongs to, for evaluation only."""
     name: str = "constellations"
+    scene_names: tuple[str, ...] = ()
+    """What a file calls its scenes; empty where they are only numbered."""
 
     def __len__(self) -> int:
         return len(self.points)

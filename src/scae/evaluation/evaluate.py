@@ -13,7 +13,6 @@ from scae.evaluation.baselines import pixel_baselines
 from scae.evaluation.clustering import RESTARTS, ClusteringScores, fit_named_clusters
 from scae.evaluation.inference import (
     IMAGE_BATCH,
-    SCENE_BATCH,
     ImageModel,
     PointModel,
     PointPresence,
@@ -138,7 +137,7 @@ def evaluate_constellations(
     *,
     capsules: int,
     dataset: str = "constellations",
-    batch: int = SCENE_BATCH,
+    batch: int | None = None,
     seed: int = 0,
 ) -> ConstellationResult:
     """Segmentation of scenes whose points are labelled with the number of their object.

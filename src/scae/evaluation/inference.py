@@ -10,13 +10,13 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from scae.errors import ScaeError
+from scae.models.constellation import scenes_at_once
 
 Images = Shaped[np.ndarray, "_ channels height width"] | Shaped[Tensor, "_ channels height width"]
 Points = Shaped[np.ndarray, "scenes points 2"] | Shaped[Tensor, "scenes points 2"]
 PointPresence = Shaped[np.ndarray, "scenes points"] | Shaped[Tensor, "scenes points"]
 
 IMAGE_BATCH = 250
-SCENE_BATCH = 1000
 
 
 @runtime_checkable
@@ -67,16 +67,17 @@ def segment(
     model: PointModel,
     points: Points,
     presence: PointPresence,
-    batch: int = SCENE_BATCH,
+    batch: int | None = None,
     views: int | None = None,
 ) -> Int[np.ndarray, "scenes points"]:
     """Object capsule of every point, -1 where a point is absent; `views` as in the model."""
     if len(points) == 0:
         raise ScaeError("There are no scenes to segment; give at least one.")
+    together = batch or scenes_at_once(points.shape[1])
     segments = []
     with _inference(model) as device:
-        for start in range(0, len(points), batch):
-            rows = slice(start, start + batch)
+        for start in range(0, len(points), together):
+            rows = slice(start, start + together)
             seen = _floats(points[rows], device), _floats(presence[rows], device)
             part = model.segment(*seen, views=views)
             segments.append(part.cpu().numpy())
