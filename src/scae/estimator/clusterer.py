@@ -45,11 +45,11 @@ class CapsuleClusterer(
     n_parts, n_objects : int, default=None
         Part and object capsules. None: 24, and 2.4 per cluster but at least 8.
     steps : int, default=None
-        Weight updates. None: 60 passes over the images, from 1 500 to 20 000 updates.
+        Weight updates. None: 60 passes over the images, from 4 000 to 22 000 updates.
     batch_size : int, default=None
-        Images per update. None: 128, or all if there are fewer.
+        Images per update. None: 32, or all if there are fewer.
     experiment : ImageExperiment, default=None
-        Every other choice (`scae.preset("svhn")`, say); image size, channels and classes are
+        Every other choice (`scae.preset("mnist-joint")`, say); image size, channels and classes are
         filled in from X and `n_clusters`, and the parameters above go before it. Both levels
         learn together: stages, guidance and other weights to start from are for `scae train`.
     warm_start : bool, default=False

@@ -39,7 +39,7 @@ class ConstellationSegmenter(
     Parameters
     ----------
     n_clusters : int, default=None
-        Object capsules K; their sparsity target is K/2 objects per scene. None: 3.
+        Object capsules K, the most objects that a scene may hold. None: 3.
     n_points : int, default=None
         Most points an object has. None: 4.
     normalise : {"scene", None}, default="scene"
