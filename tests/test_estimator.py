@@ -200,6 +200,17 @@ def test_segments_of_points_absent_ones_left_out(tmp_path: Path) -> None:
     assert search.fit(X).best_estimator_.model_.model.config.objects in (2, 4)
 
 
+def test_points_that_are_not_normalised_are_seen_as_they_are(tmp_path: Path) -> None:
+    X = (scenes() - 90) / 500  # within a fifth of the square
+    fitted = segmenter(normalise=None).fit(X)
+    there = torch.from_numpy(~np.isnan(X[..., 0])).float()
+    points = torch.from_numpy(np.nan_to_num(X)).float()
+    likelihood = fitted.model_.model.log_likelihood(points, there).mean().item()
+    assert fitted.score(X) == pytest.approx(likelihood, rel=1e-5)
+    fitted.save(tmp_path)
+    assert ConstellationSegmenter.load(tmp_path).score(X) == pytest.approx(likelihood, rel=1e-5)
+
+
 def test_warm_start_and_defaults_of_the_segmenter() -> None:
     X = scenes()
     model = segmenter(warm_start=True).fit(X).fit(X)

@@ -204,7 +204,9 @@ class ConstellationSegmenter(
             steps=self.steps or chosen.training.steps,
             batch=min(self.batch_size or chosen.training.batch, count),
         )
-        return replace(chosen, model=model, training=training)
+        # Without a range of their own, scenes are seen as they are: one range for all.
+        data = replace(chosen.data, normalise="scene" if self.normalise else "global")
+        return replace(chosen, model=model, data=data, training=training)
 
 
 def _padded(X: Any) -> Float[np.ndarray, "scenes points 2"]:
