@@ -22,8 +22,10 @@ from scae import files
 from scae.api import Capsules, Loaded, load_source
 from scae.api.images import ImageCapsules
 from scae.api.points import PointCapsules
+from scae.config import ConstellationExperiment, Experiment
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder, build
+from scae.views import own_range, seen_in
 from scae.weights_file import save_weights
 
 Format = Literal["onnx", "safetensors", "program"]
@@ -66,9 +68,9 @@ class PointGraph(nn.Module):
 
     outputs = ("prior", "posterior", "segment")
 
-    def __init__(self, model: ConstellationAutoencoder) -> None:
+    def __init__(self, model: ConstellationAutoencoder, by_own_range: bool) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.by_own_range = model, by_own_range
 
     def forward(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
@@ -77,6 +79,8 @@ class PointGraph(nn.Module):
         Float[Tensor, "batch objects"],
         Int[Tensor, "batch points"],
     ]:
+        if self.by_own_range:  # as the model saw scenes while it learned
+            points = seen_in(own_range(points, presence), points, presence)
         found = self.model.explain(points, presence)
         posterior = (found.object_responsibility * presence[..., None]).sum(1)
         return found.votes.prior, posterior, found.winner.masked_fill(presence == 0, -1)
@@ -110,7 +114,7 @@ def export(source: Exportable, format: Format, out: str | Path) -> Path:
         _parent(path)
         save_weights(loaded.model, loaded.experiment, path)
         return path
-    graph = _graph(loaded.model)
+    graph = _graph(loaded.model, loaded.experiment)
     _parent(path)
     files.write_bytes(path, _onnx(graph) if format == "onnx" else _program(graph))
     return path
@@ -125,14 +129,15 @@ def as_loaded(source: Exportable) -> Loaded:
     return load_source(source)
 
 
-def _graph(model: CapsuleModel) -> ImageGraph | PointGraph:
+def _graph(model: CapsuleModel, experiment: Experiment) -> ImageGraph | PointGraph:
     """A copy on the CPU that is certain to be free of noise."""
     config = replace(model.config, noise=replace(model.config.noise, in_evaluation=False))
     plain = build(config)
     plain.load_state_dict(model.state_dict())
     plain.eval().requires_grad_(False)
     if isinstance(plain, ConstellationAutoencoder):
-        return PointGraph(plain).eval()
+        assert isinstance(experiment, ConstellationExperiment)
+        return PointGraph(plain, experiment.data.normalise == "scene").eval()
     return ImageGraph(plain).eval()
 
 

@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from scae.geometry import transform_points
+
 SYMMETRIES = 8
 TURNS = (0, 4, 2, 6, 1, 5, 3, 7)
 """Sixteenths of a half turn before each symmetry; the widest gaps are halved first."""
@@ -68,6 +70,13 @@ def own_range(
     corner = torch.where(has_range, -1 - size * low, -low.masked_fill(low > high, 0.0))
     turn = size[:, None, None] * torch.eye(2).to(points)  # (B, 2, 2)
     return torch.cat([turn, corner[:, None, None].expand(-1, 2, 1)], -1)
+
+
+def seen_in(
+    view: Views, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
+) -> Float[Tensor, "batch points 2"]:
+    """What a view shows; absent points are 0, as in data."""
+    return transform_points(view, points) * presence[..., None]
 
 
 def _inside(

@@ -12,10 +12,10 @@ from scae.api.inputs import Normalise
 from scae.api.results import Array, PointExplanation, PointObjects, Presences
 from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
-from scae.geometry import compose, transform_points
+from scae.geometry import compose
 from scae.models.constellation import ConstellationAutoencoder, put_back, scenes_at_once
 from scae.objects import PoseVotes
-from scae.views import MOST_VIEWS, Views, own_range
+from scae.views import MOST_VIEWS, Views, own_range, seen_in
 
 Points = Float[Tensor, "batch points 2"]
 There = Float[Tensor, "batch points"]
@@ -77,7 +77,7 @@ class PointCapsules:
         def segment(points: Points, presence: There) -> Int[Tensor, "batch points"]:
             if not presence.numel():
                 return presence.long()
-            seen = self._seen(points, presence, self._view(points, presence))
+            seen = seen_in(self._view(points, presence), points, presence)
             return self.model.segment(seen, presence, mark_dummy, views)
 
         return self._answer(segment, points, presence, normalise, may_be_empty=True)
@@ -88,7 +88,7 @@ class PointCapsules:
         """How present every object is in each scene."""
 
         def infer(points: Points, presence: There) -> Presences:
-            seen = self._seen(points, presence, self._view(points, presence))
+            seen = seen_in(self._view(points, presence), points, presence)
             both = self.model.object_presences(seen, presence)
             return Presences(both.prior, both.posterior)
 
@@ -101,7 +101,7 @@ class PointCapsules:
 
         def infer(points: Points, presence: There) -> Float[Tensor, "batch"]:
             view = self._view(points, presence)
-            seen = self.model.log_likelihood(self._seen(points, presence, view), presence)
+            seen = self.model.log_likelihood(seen_in(view, points, presence), presence)
             # A density: where the view is larger, the same probability is spread thinner.
             return seen + 2 * presence.sum(1) * view[:, 0, 0].log()
 
@@ -148,13 +148,9 @@ class PointCapsules:
             return own_range(points, presence)
         return torch.eye(2, 3).to(points).expand(len(points), 2, 3)
 
-    @staticmethod
-    def _seen(points: Points, presence: There, view: Views) -> Points:
-        return transform_points(view, points) * presence[..., None]
-
     def _explain(self, points: Points, presence: There) -> PointExplanation:
         view = self._view(points, presence)
-        found = self.model.explain(self._seen(points, presence, view), presence)
+        found = self.model.explain(seen_in(view, points, presence), presence)
         votes = put_back(found.votes, view)
         posed = votes if isinstance(votes, PoseVotes) else None
         objects = PointObjects(
