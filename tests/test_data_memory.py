@@ -169,7 +169,9 @@ def test_images(mode: str, suffix: str, tmp_path: Path) -> None:
     held = 1 if mode in ("L", "1") else 4
     declared = picture.width * picture.height * held
     read_image(path)
-    assert resident_growth_mb(lambda: read_image(path)) <= 2 * declared / 1e6 + SLACK_MB
+    # Pages of other work that come back meanwhile only add, so the least of some counts.
+    growth = min(resident_growth_mb(lambda: read_image(path)) for _ in range(3))
+    assert growth <= 2 * declared / 1e6 + SLACK_MB
 
 
 @pytest.mark.skipif(not HAS_PROC, reason="measures memory through /proc")
