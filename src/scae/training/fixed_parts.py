@@ -16,7 +16,7 @@ from scae.distributed import rank, world
 from scae.groups import Groups, Weights, no_tick
 from scae.models import StackedCapsuleAutoencoder
 from scae.parts import POSE, PartCapsules
-from scae.training.framing import Frame, frame_of, whole
+from scae.training.framing import Frame, whole
 
 CHUNK = 128
 """Images encoded at once: always the same ones together, so that resuming rounds alike."""
@@ -72,12 +72,11 @@ def encode_all(
 ) -> FixedParts:
     """The parts of every image of a source, in a minute or two; `tick` may raise to end it."""
     device = next(model.parameters()).device
-    frame = frame_of(source)
     found = []
     for start in range(0, len(source), CHUNK):
         tick()
         image = source.data.floats(start, start + CHUNK).to(device)
-        found.append(encode(model, image, groups, frame))
+        found.append(encode(model, image, groups))
     parts = {
         field.name: torch.cat([getattr(some, field.name) for some, _ in found])
         for field in fields(PartCapsules)
