@@ -74,16 +74,24 @@ class LossWeights:
     """Second term of eq. 14. Paper: 10 (SVHN 0.26, CIFAR-10 7.32, constellations 0)."""
     two_parts: float = 0.0
     """"Wins at least two parts" loss, appendix C. Paper: 10 for constellations, else 0."""
-    guidance: float = 0.0
-    """Presences against groups of images, in the object stage; with jitter, joint too. Paper: 0."""
-    posterior_start: float = 1.0
-    """Factor on both posterior weights at first; it grows to 1 by equal ratios. Paper: 1."""
-    posterior_ramp: float = 0.8
-    """Share of the steps after which the posterior weights have grown to their full size."""
-    posterior_hold: float = 1.0
-    """Share of the steps after which they shrink again, by equal ratios until the last step."""
-    posterior_end: float = 1.0
-    """Factor on both posterior weights at the last step. Paper: 1."""
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """What changes during training; `from` and `until` are shares of the steps. Paper: nothing."""
+
+    min_scale_start: float | None = None
+    """Smallest standard deviation of a vote at first; None: `model.min_scale` throughout."""
+    min_scale_from: float = 0.2
+    """From here on it falls, by equal ratios."""
+    min_scale_until: float = 0.85
+    """From here on it is `model.min_scale`."""
+    posterior_from: float = 0.0
+    """Until here both posterior weights are 0."""
+    posterior_until: float = 0.0
+    """From here on they have their full size; 0: from the first step. Paper: 0."""
+    posterior_power: float = 2.0
+    """They rise with this power of the time between the two."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,10 @@ class StackedConfig:
     """Channels of the 3x3 convolutions. Paper: 128 each."""
     cnn_strides: tuple[int, ...] = (2, 2, 1, 1)
     """Strides of the convolutions. Paper: 2,2,1,1 (MNIST), 1,1,2,2 (SVHN, CIFAR-10)."""
+    part_scale_init: float = 0.0
+    """Initial scale parameters of part poses; sigmoid of it is the part's size. Released: 0."""
+    part_presence_init: float = 0.0
+    """Initial presence logit of the parts. Released: 0."""
     part_pose: PoseKind = "affine"
     """Transforms of the part templates. Paper: affine."""
     object_pose: PoseKind = "affine"
@@ -120,6 +132,8 @@ class StackedConfig:
     """Add the dynamic object-part relationship, appendix D; ablation "no deformations"."""
     alpha: Literal["learned", "coupled"] = "learned"
     """A separate alpha channel, or alpha tied to the colours (footnote on SVHN)."""
+    alpha_init: float = 0.0
+    """Alpha logits start at this in a template's middle, fading to its edges. Released: 0."""
     image_mixture: Form = "released"
     """Eq. 9 as printed (weight d*alpha, nothing outside) or released (d*exp(logit), background)."""
     background: Literal["grey", "black"] = "grey"
@@ -145,6 +159,8 @@ class StackedConfig:
     """Hidden units of the two MLPs of each object capsule. Released: 128."""
     capsule_params: int = 32
     """Length of a capsule's feature vector c_k. Released: 32."""
+    min_scale: float = 0.01
+    """Smallest standard deviation of a vote, lambda in eq. 4. Released: 0.01."""
     part_likelihood: Form = "released"
     """Eq. 11 normalised as printed, or unnormalised as released."""
     dummy: bool = True
@@ -283,17 +299,7 @@ class TrainingConfig:
     """How long, how large, how safe."""
 
     steps: int = 300_000
-    """Weight updates, all stages together. Paper: 300 000."""
-    part_share: float = 0.0
-    """Share of the steps, at the start, that train parts alone on the image. Paper: 0."""
-    object_share: float = 0.0
-    """Share of the steps, next, that train objects alone on fixed parts (cheap). Paper: 0."""
-    groups: Literal["poses", "edges", "both"] = "poses"
-    """What guides objects: groups of images by poses of parts, edges, or both. Paper: none."""
-    jitter: float = 0.0
-    """Moves of images that groups hold under and joint steps see; 1: up to 15 degrees. Paper: 0."""
-    start_from: str | None = None
-    """Shipped model, run folder or weights file to start from, to chain trainings. Paper: none."""
+    """Weight updates. Paper: 300 000."""
     batch: int = 128
     """Examples per update over all processes. Paper: 128 (constellations: 64)."""
     seed: int = 0
@@ -326,6 +332,7 @@ class ImageExperiment:
     """Where in the paper (or release) the preset comes from."""
     model: StackedConfig = field(default_factory=StackedConfig)
     loss: LossWeights = field(default_factory=LossWeights)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     data: ImageDataConfig = field(default_factory=ImageDataConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -341,6 +348,7 @@ class ConstellationExperiment:
     """Where in the paper (or release) the preset comes from."""
     model: ConstellationConfig = field(default_factory=ConstellationConfig)
     loss: LossWeights = field(default_factory=LossWeights)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     data: ConstellationDataConfig = field(default_factory=ConstellationDataConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)

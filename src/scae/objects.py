@@ -118,7 +118,8 @@ class ObjectDecoder(nn.Module):
         super().__init__()
         self.parts, self.pose_kind, self.noise = parts, pose, noise
         self.deformations, self.learn_scale = deformations, learn_scale
-        self.min_scale = min_scale
+        # A tensor, so that compiled models follow when training lowers it step by step.
+        self.min_scale = torch.tensor(min_scale, device="cpu")
         self.encode = CapsuleMLP(objects, (inputs, hidden, params))
         self.split = (POSE * parts, POSE, 1, parts, parts)
         self.decode = CapsuleMLP(objects, (params + 1, hidden, sum(self.split)), output_bias=False)

@@ -93,6 +93,10 @@ class AttentionPooling(nn.Module):
         )
         self.bias = nn.Parameter(torch.zeros(parts, 1, outputs))
 
+    def output_bias(self) -> Float[Tensor, "parts outputs"]:
+        """Bias of each part's outputs, a view (as printed: the release deals them out anew)."""
+        return self.bias.squeeze(1)
+
     def forward(
         self, x: Float[Tensor, "batch positions channels"]
     ) -> Float[Tensor, "batch parts outputs"]:
@@ -114,6 +118,9 @@ class AveragePooling(nn.Module):
         self.position = nn.Parameter(torch.zeros(size[0] * size[1], channels))
         self.project = linear(channels, parts * outputs)
 
+    def output_bias(self) -> Float[Tensor, "parts outputs"]:
+        return self.project.bias.unflatten(0, (self.parts, -1))
+
     def forward(
         self, x: Float[Tensor, "batch positions channels"]
     ) -> Float[Tensor, "batch parts outputs"]:
@@ -128,6 +135,9 @@ class FullyConnected(nn.Module):
         super().__init__()
         self.parts = parts
         self.project = linear(size[0] * size[1] * channels, parts * outputs)
+
+    def output_bias(self) -> Float[Tensor, "parts outputs"]:
+        return self.project.bias.unflatten(0, (self.parts, -1))
 
     def forward(
         self, x: Float[Tensor, "batch positions channels"]
@@ -153,6 +163,10 @@ class PartEncoder(nn.Module):
             self.pool = (AveragePooling if config.part_encoder == "conv" else FullyConnected)(
                 *shape
             )
+        with torch.no_grad():
+            bias = self.pool.output_bias()  # (M, outputs): pose, features, presence
+            bias[:, :2] += config.part_scale_init
+            bias[:, -1] += config.part_presence_init
 
     def forward(self, image: Float[Tensor, "batch channels height width"]) -> PartCapsules:
         return self.noisy(self.clean(image))

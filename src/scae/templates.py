@@ -23,6 +23,12 @@ BLACK_LOGIT, BLACK_WEIGHT = -3.0, 3.0
 RELU1_COLOR_SHIFT = 0.99
 
 
+def centred_bump(size: int, width: float = 0.5) -> Float[Tensor, "size size"]:
+    """exp(-r^2 / 2 width^2), r from the middle of a template whose edges are at -1 and 1."""
+    square = torch.linspace(-1, 1, size).square()
+    return torch.exp(-(square[:, None] + square) / (2 * width**2))
+
+
 def relu1(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Clip to [0, 1]."""
     return F.relu6(6 * x) / 6
@@ -53,7 +59,8 @@ class Templates(nn.Module):
         size = config.template_size
         self.logits = nn.Parameter(orthogonal_templates(config.parts, config.channels, size))
         if config.alpha == "learned":
-            self.alpha_logits = nn.Parameter(torch.zeros(config.parts, size, size))
+            bump = config.alpha_init * centred_bump(size)
+            self.alpha_logits = nn.Parameter(bump.repeat(config.parts, 1, 1))
         if config.image_mixture == "released":
             self.background = nn.Parameter(glorot_uniform_(torch.empty(()), 1, 1))
             if config.alpha == "learned":

@@ -46,10 +46,9 @@ def _measure(preset: str, batch: int, images: int, steps: int) -> float:
 
     from scae import experiments
     from scae.bench.workload import generated_source, with_batch
-    from scae.experiments.recipe import unstaged
     from scae.training import train
 
-    experiment = unstaged(with_batch(experiments.preset(preset), batch))
+    experiment = with_batch(experiments.preset(preset), batch)
     # Enough for a checkpoint to be written: it is part of training's memory.
     training = replace(experiment.training, steps=steps, checkpoint_every=steps)
     experiment = replace(experiment, training=training)

@@ -12,7 +12,6 @@ from scae import models
 from scae.config import Experiment, ImageExperiment, StackedConfig
 from scae.data import ImageData, ImageSource, Source, point_source
 from scae.errors import ScaeError
-from scae.experiments.recipe import unstaged
 from scae.parts import ConvolutionalNet
 from scae.training.module import TrainingModule
 from scae.training.signals import StopRequest
@@ -61,12 +60,10 @@ class BareStep(TrainingModule):
     """Training's own step without Lightning's loop around it: call it to take the next step.
 
     Batch, seeding, forward, all losses, backward, gradient norm, guard, update and weight
-    average are the code that `scae train` runs when both levels learn, its dearest stage; the
-    moves and groups of guided presets are left out.
+    average are the code that `scae train` runs.
     """
 
     def __init__(self, experiment: Experiment, source: Source) -> None:
-        experiment = unstaged(experiment)
         torch.manual_seed(experiment.training.seed)
         super().__init__(models.build(experiment.model), experiment, source, StopRequest())
         self.model.train()

@@ -49,9 +49,8 @@ class CapsuleClusterer(
     batch_size : int, default=None
         Images per update. None: 32, or all if there are fewer.
     experiment : ImageExperiment, default=None
-        Every other choice (`scae.preset("mnist-joint")`, say); image size, channels and classes are
-        filled in from X and `n_clusters`, and the parameters above go before it. Both levels
-        learn together: stages, guidance and other weights to start from are for `scae train`.
+        Every other choice (`scae.preset("mnist")`, say); image size, channels and classes are
+        filled in from X and `n_clusters`, and the parameters above go before it.
     warm_start : bool, default=False
         Begin `fit` with the weights of the last one, which must be of the same sizes.
     random_state : int, RandomState or None, default=None
@@ -183,7 +182,6 @@ class CapsuleClusterer(
 
     def _configure(self, images: ImageData, seed: int) -> ImageExperiment:
         from scae.experiments import for_images
-        from scae.experiments.recipe import unstaged
 
         count, channels, height, width = images.images.shape
         clusters = self.n_clusters or min(DEFAULT_CLUSTERS, max(1, count // 2))
@@ -208,7 +206,7 @@ class CapsuleClusterer(
         )
         warmup = min(chosen.optimizer.warmup, max(1, training.steps // 10))
         optimizer = replace(chosen.optimizer, warmup=warmup)
-        whole = unstaged(replace(chosen, model=model, training=training, optimizer=optimizer))
+        whole = replace(chosen, model=model, training=training, optimizer=optimizer)
         assert isinstance(whole, ImageExperiment)
         return whole
 

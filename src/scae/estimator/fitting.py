@@ -15,6 +15,7 @@ from scae.data.interface import Source
 from scae.errors import ScaeError
 from scae.models import CapsuleModel
 from scae.optimizers import build_optimizer, learning_rate_factor
+from scae.schedules import loss_weights_at, min_scale_at
 
 
 def fit_in_memory(
@@ -26,14 +27,11 @@ def fit_in_memory(
 ) -> CapsuleModel:
     """The trained model, on `device`, in evaluation mode.
 
-    Without stages in the experiment they are the weights that `scae.train` gives.
-
     `start` are weights to begin with instead of random ones. Always in 32 bits. A step whose
     loss or gradient is not finite is skipped; several in a row go back to the last good
     weights with half the learning rate, as in `scae.train`.
     """
     # Lightning comes with the training package; who only predicts does not wait for it.
-    from scae.training.annealing import annealed
     from scae.training.averaging import WeightAverage
     from scae.training.guards import Guard, Verdict
     from scae.training.step_seed import step_seed
@@ -66,7 +64,12 @@ def fit_in_memory(
             for group, rate in zip(optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate * factor
             optimizer.zero_grad(set_to_none=True)
-            weights = annealed(experiment.loss, step / training.steps)
+            weights = loss_weights_at(experiment.loss, experiment.schedule, step / training.steps)
+            if isinstance(model, models.StackedCapsuleAutoencoder):
+                floor = min_scale_at(
+                    experiment.schedule, model.config.min_scale, step / training.steps
+                )
+                model.object_decoder.min_scale.fill_(floor)
             loss = model.loss_terms(*batch).total(weights)
             loss.backward()
             norm = get_total_norm([p.grad for p in model.parameters() if p.grad is not None])

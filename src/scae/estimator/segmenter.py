@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from scae.api import PointCapsules
 from scae.api.inputs import scene_batch
-from scae.config import ConstellationDataConfig, ConstellationExperiment
+from scae.config import ConstellationDataConfig, ConstellationExperiment, TrainingConfig
 from scae.data.points import PointSource, Scenes
 from scae.errors import ScaeError
 from scae.estimator.common import Storage, choose_device, draw_seed, speaks_sklearn
@@ -191,7 +191,7 @@ class ConstellationSegmenter(
                 model=model,
                 data=ConstellationDataConfig(name="X"),
                 optimizer=recipe.short(recipe.POINTS, self.steps or steps),
-                training=recipe.point_schedule(steps, batch),
+                training=TrainingConfig(steps=steps, batch=batch),
             )
         model = replace(
             chosen.model,

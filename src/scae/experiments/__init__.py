@@ -37,12 +37,10 @@ RELEASE: dict[str, Callable[[], Experiment]] = {
     "mnist-release": release.mnist_release,
     "constellation-release": release.constellation_release,
 }
-# Guidance would decide what sparsity and noise are left out to show: table 2 goes without it.
-FULL: dict[str, Callable[[], ImageExperiment]] = {
-    "mnist-joint": recommended.mnist_joint,
-    "mnist40-joint": recommended.mnist40_joint,
+ABLATED: dict[str, Callable[[], ImageExperiment]] = {
+    "mnist": recommended.mnist,
+    "mnist40": recommended.mnist40,
 }
-ABLATED = {name.removesuffix("-joint"): function for name, function in FULL.items()}
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Description:
 def names() -> list[str]:
     """Names of all presets: recommended, literal, release, then ablations."""
     ablations = [f"{base}/{name}" for base in ABLATED for name in ABLATIONS]
-    return [*RECOMMENDED, *LITERAL, *RELEASE, *FULL, *ablations]
+    return [*RECOMMENDED, *LITERAL, *RELEASE, *ablations]
 
 
 def preset(name: str) -> Experiment:
@@ -81,12 +79,12 @@ def describe(name: str) -> Description:
         summary = (function.__doc__ or "").partition("\n")[0].rstrip(".")
     else:
         base, _, edit = name.partition("/")
-        summary = f"{base}-joint with {ABLATIONS[edit].row}"
+        summary = f"{base} with {ABLATIONS[edit].row}"
     return Description(name, _kind(name), experiment.source, summary, measured(name))
 
 
 def _functions() -> dict[str, Callable[[], Experiment]]:
-    return {**RECOMMENDED, **LITERAL, **RELEASE, **FULL}
+    return {**RECOMMENDED, **LITERAL, **RELEASE}
 
 
 def _kind(name: str) -> Kind:

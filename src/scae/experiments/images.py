@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from scae.config import ImageDataConfig, ImageExperiment, StackedConfig
+from scae.config import ImageDataConfig, ImageExperiment, TrainingConfig
 from scae.errors import ScaeError
 from scae.experiments import recipe
 
@@ -12,6 +12,7 @@ CAPSULES_PER_CLUSTER = 2.4
 FEWEST_OBJECTS = 8
 TEMPLATE_SHARE = 0.39
 """The paper's 11-pixel templates on 28-pixel images."""
+BATCH = 64
 EPOCHS = 60
 FEWEST_STEPS, MOST_STEPS = 4_000, 22_000
 
@@ -51,12 +52,13 @@ def for_images(
         raise ScaeError(f"At least 2 images are needed to learn from, got {n_images}.")
     side = min(height, width)
     strides = strides_for(side)
-    batch = min(recipe.BATCH, n_images)
+    batch = min(BATCH, n_images)
     steps = min(MOST_STEPS, max(FEWEST_STEPS, EPOCHS * n_images // batch))
     return ImageExperiment(
         name="images",
         source="not in the paper: your own images, MNIST's row of tables 3 and 4",
-        model=StackedConfig(
+        model=replace(
+            recipe.MODEL,
             image_size=(height, width),
             channels=channels,
             objects=max(FEWEST_OBJECTS, math.ceil(CAPSULES_PER_CLUSTER * clusters)),
@@ -66,12 +68,12 @@ def for_images(
             cnn_strides=strides,
             # As for SVHN and CIFAR-10: in colour photographs shape matters more than colour.
             target="sobel" if channels == 3 else "raw",
-            sigma=recipe.SIGMA,
         ),
-        loss=replace(recipe.SPARSITY, posterior_ramp=0.3, posterior_hold=0.5),
+        loss=recipe.LOSS,
+        schedule=recipe.SCHEDULE,
         data=ImageDataConfig(name=name),
-        optimizer=recipe.short(recipe.IMAGES, steps),
-        training=recipe.image_schedule(steps, batch),
+        optimizer=recipe.short(recipe.OPTIMIZER, steps),
+        training=TrainingConfig(steps=steps, batch=batch),
     )
 
 

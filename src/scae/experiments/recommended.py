@@ -9,28 +9,26 @@ from scae.config import (
     ImageDataConfig,
     ImageExperiment,
     LossWeights,
-    NoiseConfig,
+    ScheduleConfig,
     SetTransformerConfig,
     StackedConfig,
+    TrainingConfig,
 )
 from scae.experiments import recipe
-
-# The largest of many noisy a_{k,m} is large: presences that only noise makes large are small
-# where there is none. It matters where many are uncertain, as in photographs.
-SURE_OBJECTS = NoiseConfig(object=False, object_part=False)
 
 
 def digits() -> ImageExperiment:
     """Scikit-learn's bundled 8x8 digits, upscaled: minutes on two cores, no download."""
-    steps = 3600  # fits into six minutes on two cores, figures and scores included
+    steps = 3_000
     return ImageExperiment(
         name="digits",
-        source="not in the paper: the embedded set, MNIST's row of tables 3 and 4",
-        model=StackedConfig(sigma=recipe.SIGMA),
-        loss=recipe.GUIDED,
+        source="not in the paper: the embedded set, MNIST's column of tables 3 and 4",
+        model=recipe.MODEL,
+        loss=recipe.LOSS,
+        schedule=recipe.SCHEDULE,
         data=ImageDataConfig(name="digits", split="train"),
-        optimizer=recipe.short(recipe.STAGED_IMAGES, steps),
-        training=recipe.staged_schedule(steps // 2, steps // 2),
+        optimizer=recipe.short(recipe.OPTIMIZER, steps),
+        training=TrainingConfig(steps=steps, batch=64),
     )
 
 
@@ -39,13 +37,12 @@ def mnist() -> ImageExperiment:
     return ImageExperiment(
         name="mnist",
         source="table 1, column MNIST; recommended recipe",
-        # Every other field is MNIST's row of table 3.
-        model=StackedConfig(sigma=recipe.SIGMA, noise=SURE_OBJECTS),
-        # At 20, objects are right for a third of a percent fewer images than their groups.
-        loss=replace(recipe.GUIDED, guidance=100.0),
+        model=recipe.MODEL,  # every field the recipe leaves alone is MNIST's column of table 3
+        loss=recipe.LOSS,
+        schedule=recipe.SCHEDULE,
         data=ImageDataConfig(name="mnist"),
-        optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(11_000, 5_000, 8_000, jitter=1.0, groups="both"),
+        optimizer=recipe.OPTIMIZER,
+        training=TrainingConfig(steps=40_000, batch=128),
     )
 
 
@@ -56,44 +53,16 @@ def mnist40() -> ImageExperiment:
         full,
         name="mnist40",
         source="table 2, columns 40x40 MNIST and affNIST; recommended recipe",
-        model=replace(full.model, image_size=(40, 40)),
+        model=replace(full.model, image_size=(40, 40), part_scale_init=-1.3),
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
-        training=replace(
-            recipe.staged_schedule(12_000, 5_000, 8_000, jitter=1.0, groups="both"),
-            start_from="mnist",  # parts that start as noise leave so large a picture
-        ),
-    )
-
-
-def mnist_joint() -> ImageExperiment:
-    """MNIST, both levels together and unguided: what table 2's rows leave something out of."""
-    return replace(
-        mnist(),
-        name="mnist-joint",
-        source="table 2, column MNIST; all terms of the paper's loss and no other",
-        model=StackedConfig(sigma=recipe.SIGMA),
-        loss=recipe.SPARSITY,
-        optimizer=recipe.IMAGES,
-        training=recipe.image_schedule(22_000),
-    )
-
-
-def mnist40_joint() -> ImageExperiment:
-    """40x40 MNIST, both levels together and unguided (table 2, right columns)."""
-    full = mnist_joint()
-    return replace(
-        full,
-        name="mnist40-joint",
-        source="table 2, columns 40x40 MNIST and affNIST; no terms but those of the paper's loss",
-        # On so much black, parts on a grey background leave the picture within 100 steps.
-        model=replace(full.model, image_size=(40, 40), background="black"),
-        data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
+        training=replace(full.training, steps=40_000, batch=64),
     )
 
 
 def _color_model() -> StackedConfig:
     """SVHN's column of table 3; CIFAR-10 edits the number of capsules."""
-    return StackedConfig(
+    return replace(
+        recipe.MODEL,
         image_size=(32, 32),
         channels=3,
         parts=24,
@@ -101,49 +70,33 @@ def _color_model() -> StackedConfig:
         template_size=14,
         cnn_strides=(1, 1, 2, 2),
         target="sobel",  # appendix A.2: shape matters, colour does not
-        sigma=recipe.SIGMA,
         set_transformer=SetTransformerConfig(layers=3, heads=2, width=64, output=128),
-        noise=SURE_OBJECTS,
     )
 
 
 def svhn() -> ImageExperiment:
-    """SVHN with Sobel targets and alpha tied to the colours (table 1)."""
+    """SVHN with Sobel targets (table 1)."""
     return ImageExperiment(
         name="svhn",
         source="table 1, column SVHN; recommended recipe",
-        model=replace(_color_model(), alpha="coupled"),  # footnote of section 3.2
-        loss=LossWeights(  # table 4, chosen by the authors on LIN-PRED of a validation split
-            part=2.56,
-            prior_within=0.22,
-            prior_between=0.1,
-            posterior_within=8.62,
-            posterior_between=0.26,
-            guidance=100.0,  # the part likelihood weighs more here, and would drown 20
-        ),
+        model=_color_model(),
+        loss=recipe.LOSS,
+        schedule=recipe.SCHEDULE,
         data=ImageDataConfig(name="svhn"),
-        optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(10_000, 16_500, jitter=1.4, groups="edges"),
+        optimizer=recipe.OPTIMIZER,
+        training=TrainingConfig(steps=40_000, batch=64),
     )
 
 
 def cifar10() -> ImageExperiment:
     """CIFAR-10 with Sobel targets (table 1)."""
-    return ImageExperiment(
+    full = svhn()
+    return replace(
+        full,
         name="cifar10",
         source="table 1, column CIFAR-10; recommended recipe",
-        model=replace(_color_model(), parts=32, objects=64),
-        loss=LossWeights(  # table 4
-            part=2.075,
-            prior_within=0.17,
-            prior_between=0.1,
-            posterior_within=1.39,
-            posterior_between=7.32,
-            guidance=100.0,  # as for SVHN
-        ),
+        model=replace(full.model, parts=32, objects=64),
         data=ImageDataConfig(name="cifar10"),
-        optimizer=recipe.STAGED_IMAGES,
-        training=recipe.staged_schedule(6_000, 8_000, jitter=1.4, groups="edges"),
     )
 
 
@@ -160,9 +113,6 @@ def constellation() -> ConstellationExperiment:
             ),
             # A vote surer than this pays two capsules for sharing one pattern.
             min_scale=0.05,
-            # Votes that miss in one view seldom miss in all, and the likelihood knows; it also
-            # says where each object fits best.
-            views=32,
             posterior_sparsity="objects",
         ),
         loss=LossWeights(
@@ -174,15 +124,14 @@ def constellation() -> ConstellationExperiment:
             # Table 4 has 0. A little, late, makes a scene use no more capsules than patterns.
             posterior_within=1.0,
             posterior_between=0.0,
-            posterior_start=0.05,
-            posterior_ramp=0.5,
             two_parts=10.0,  # appendix C: about 10 % error without it
         ),
+        schedule=ScheduleConfig(posterior_until=0.5),
         # Rotations up to 180 degrees, normalised per scene; from full scenes, which need all
         # capsules, to the paper's.
         data=ConstellationDataConfig(keep_share=1.0),
         optimizer=recipe.POINTS,
-        training=recipe.point_schedule(20_000),
+        training=TrainingConfig(steps=20_000, batch=64),
     )
 
 
@@ -194,5 +143,5 @@ def constellation_baseline() -> ConstellationExperiment:
         name="constellation-baseline",
         source="section 3.1, baseline; recommended recipe",
         model=replace(full.model, decoder="baseline"),
-        training=recipe.point_schedule(7_000),
+        training=TrainingConfig(steps=7_000, batch=64),
     )

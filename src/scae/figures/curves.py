@@ -26,7 +26,7 @@ PANELS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "Other terms",
         "unweighted",
-        {"deformation": "deformation", "two_parts": "two parts", "guidance": "guidance"},
+        {"deformation": "deformation", "two_parts": "two parts"},
     ),
     ("Gradient norm", "norm (log)", {"gradient_norm": "gradient"}),
     ("Learning rate", "rate", {"lr": "learning rate"}),

@@ -211,7 +211,6 @@ class ConstellationAutoencoder(nn.Module):
             two_parts=two_parts_loss(
                 votes.object_logit, explanation.winner, presence, config.two_parts == "printed"
             ),
-            guidance=points.new_zeros(()),
         )
 
     def object_presences(

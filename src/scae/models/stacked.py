@@ -1,16 +1,14 @@
 """Stacked Capsule Autoencoder: parts of an image, objects of the parts (sections 2.2-2.4)."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae.arrangements import presence_guidance
 from scae.config import StackedConfig
 from scae.edges import sobel_target
-from scae.groups import Weights
 from scae.initialisation import glorot_uniform_
 from scae.mixtures import Explanation, explain_parts
 from scae.models.terms import LossTerms, ObjectPresences
@@ -67,6 +65,7 @@ class StackedCapsuleAutoencoder(nn.Module):
             config.object_pose,
             config.noise,
             config.deformations,
+            min_scale=config.min_scale,
         )
         if config.render_from == "votes" and config.dummy:
             # Pose of parts that no object explains; learned only where it is drawn.
@@ -163,12 +162,8 @@ class StackedCapsuleAutoencoder(nn.Module):
         self,
         image: Float[Tensor, "batch channels height width"],
         target: Float[Tensor, "batch channels height width"] | None = None,
-        wanted: Weights | None = None,
     ) -> LossTerms:
-        """All terms of the loss for a batch; nothing is rendered but what they need.
-
-        With the wanted groups of the images, guidance is one of them.
-        """
+        """All terms of the loss for a batch; nothing is rendered but what they need."""
         explanation = self.explain(image)
         parts = explanation.parts
         target = self.target(image) if target is None else target
@@ -177,36 +172,10 @@ class StackedCapsuleAutoencoder(nn.Module):
         else:
             pose, presence = parts.pose, parts.presence
         image_ll = self.templates.mean_log_likelihood(target, pose, presence, explanation.colors)
-        return self._object_terms(explanation, image_ll, wanted)
-
-    def part_terms(self, image: Float[Tensor, "batch channels height width"]) -> LossTerms:
-        """The part level alone: only the image likelihood is not zero."""
-        parts = self.part_encoder(image)
-        colors = self.templates.colors(parts.features)
-        zero = image.new_zeros(())
-        image_ll = self.templates.mean_log_likelihood(
-            self.target(image), parts.pose, parts.presence, colors
-        )
-        return LossTerms(image_ll, *[zero] * (len(fields(LossTerms)) - 1))
-
-    def object_terms(self, parts: PartCapsules, wanted: Weights | None = None) -> LossTerms:
-        """The object level alone, on clean parts that are taken as given: no image likelihood.
-
-        With the wanted groups of the images, guidance is a term as well.
-        """
-        clean = PartCapsules(**{f.name: getattr(parts, f.name).detach() for f in fields(parts)})
-        given = self.part_encoder.noisy(clean)
-        with torch.no_grad():
-            colors = self.templates.colors(given.features)
-        votes, mixture = self.explain_parts(given, colors)
-        explanation = StackedExplanation(given, colors, votes, mixture)
-        return self._object_terms(explanation, parts.logit.new_zeros(()), wanted)
+        return self._object_terms(explanation, image_ll)
 
     def _object_terms(
-        self,
-        explanation: StackedExplanation,
-        image_ll: Float[Tensor, ""],
-        wanted: Weights | None,
+        self, explanation: StackedExplanation, image_ll: Float[Tensor, ""]
     ) -> LossTerms:
         config, mixture, parts = self.config, explanation.mixture, explanation.parts
         prior = prior_sparsity(explanation.votes.prior, config.classes, config.within_constant)
@@ -215,9 +184,6 @@ class StackedCapsuleAutoencoder(nn.Module):
         else:
             posterior = printed_posterior_sparsity(mixture.joint)
         weight = parts.presence.detach() if config.stop_gradient_targets else parts.presence
-        guidance = image_ll.new_zeros(())
-        if wanted is not None:
-            guidance = presence_guidance(explanation.votes.prior, wanted)
         return LossTerms(
             image_ll=image_ll,
             part_ll=(mixture.log_likelihood * weight).sum(1).mean(),
@@ -227,7 +193,6 @@ class StackedCapsuleAutoencoder(nn.Module):
             posterior_within=posterior.within,
             posterior_between=posterior.between,
             two_parts=image_ll.new_zeros(()),
-            guidance=guidance,
         )
 
     def object_presences(

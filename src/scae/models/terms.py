@@ -24,8 +24,6 @@ class LossTerms:
     posterior_between: Float[Tensor, ""]
     two_parts: Float[Tensor, ""]
     """"Wins at least two parts", appendix C."""
-    guidance: Float[Tensor, ""]
-    """Cross-entropy of object presences and groups found beforehand; not in the paper."""
 
     def named(self) -> dict[str, Tensor]:
         """All terms by name."""
@@ -45,7 +43,6 @@ class LossTerms:
             (weights.posterior_within, self.posterior_within),
             (weights.posterior_between, self.posterior_between),
             (weights.two_parts, self.two_parts),
-            (weights.guidance, self.guidance),
         )
         terms = [weight * term for weight, term in pairs if weight != 0]
         return sum(terms[1:], start=terms[0]) if terms else self.part_ll * 0

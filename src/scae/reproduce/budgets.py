@@ -18,7 +18,7 @@ PAPER_SEEDS: dict[Target, int] = {"table1": 5, "table2": 10, "constellations": 5
 MEANING: dict[Budget, str] = {
     "smoke": f"{SMOKE_STEPS} steps of {SMOKE_BATCH} examples, scored on {SMOKE_EXAMPLES}: shows "
     "that every cell runs, says nothing about the model",
-    "cpu": "the recommended recipes of this package, for table 2 without guidance",
+    "cpu": "the recommended recipes of this package",
     "paper": "the presets as printed, 300 000 steps",
 }
 
@@ -54,8 +54,7 @@ def experiment(target: Target, dataset: str, row: str, length: Length, seed: int
     """The complete configuration of one run; `row` is `full` or what is left out."""
     if target == "constellations":
         return _timed(_points(row, length), length, seed)
-    recipe_name = f"{dataset}-joint" if target == "table2" else dataset
-    full = preset(f"{dataset}-paper" if length.budget == "paper" else recipe_name)
+    full = preset(f"{dataset}-paper" if length.budget == "paper" else dataset)
     assert isinstance(full, ImageExperiment)
     if target == "table2":
         # Table 2 reports the test split (section 3.3), so no model of it trains on that.
@@ -76,12 +75,11 @@ def _points(row: str, length: Length) -> ConstellationExperiment:
 
 
 def _timed(full: Experiment, length: Length, seed: int) -> Experiment:
-    training, optimizer, loss = replace(full.training, seed=seed), full.optimizer, full.loss
+    training, optimizer = replace(full.training, seed=seed), full.optimizer
     if length.budget == "smoke":
         training = replace(training, steps=SMOKE_STEPS, batch=SMOKE_BATCH)
     if length.steps is not None:
         training = replace(training, steps=length.steps)
     if length.budget != "paper" and training.steps < full.training.steps:
         optimizer = recipe.short(optimizer, training.steps)
-        loss = recipe.short_losses(loss)
-    return replace(full, training=training, optimizer=optimizer, loss=loss)
+    return replace(full, training=training, optimizer=optimizer)

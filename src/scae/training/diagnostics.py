@@ -127,9 +127,6 @@ def template_similarity(templates: Float[Tensor, "parts channels size size"]) ->
     return float(cosine.amax(1).mean())
 
 
-OBJECT_SYMPTOMS = {"collapse", "dead objects", "undecided objects", "unexplained parts"}
-
-
 def symptoms(diagnosis: Diagnosis) -> dict[str, str]:
     """Warnings by kind: what is seen, the likely cause and what to change."""
     found: dict[str, str] = {}

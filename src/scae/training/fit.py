@@ -31,10 +31,9 @@ from scae.training.progress import Progress
 from scae.training.recording import Recorder
 from scae.training.run_folder import RunFolder
 from scae.training.signals import StopRequest
-from scae.training.start import start_from
 from scae.training.state import final_weights
 
-# Longer than any compilation or search for groups that one process may wait for another to end.
+# Longer than any compilation that one process may wait for another to end.
 PROCESS_TIMEOUT = timedelta(minutes=60)
 
 
@@ -85,8 +84,6 @@ def train(
         stack.enter_context(torch.random.fork_rng())
         torch.manual_seed(experiment.training.seed)
         model = models.build(experiment.model)
-        if experiment.training.start_from is not None:
-            start_from(model, experiment.training.start_from)
         stop = StopRequest()
         module = TrainingModule(model, experiment, source, stop)
         recorder = Recorder(run)

@@ -1,7 +1,6 @@
 """One training step: a pure function of the weights, the optimiser, the seed and the step."""
 
 import contextlib
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,15 +15,13 @@ from scae.config import Experiment
 from scae.data.interface import Source
 from scae.distributed import rank, world
 from scae.errors import ScaeError
-from scae.models import CapsuleModel, LossTerms, StackedCapsuleAutoencoder
+from scae.models import CapsuleModel, StackedCapsuleAutoencoder
 from scae.optimizers import build_optimizer, learning_rate_factor
-from scae.training.annealing import annealed
+from scae.schedules import loss_weights_at, min_scale_at
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
-from scae.training.guide import Guide, PreparationStoppedError
 from scae.training.numbers import check_optimizer
 from scae.training.signals import StopRequest
-from scae.training.stages import StageName, stage_at, stages
 from scae.training.step_seed import step_seed
 
 
@@ -48,7 +45,6 @@ class TrainingModule(pl.LightningModule):
         self.stopping = False
         self.step = 0
         self.seconds = 0.0
-        self.guide = Guide(model, experiment, source, stop)
         self.guard = Guard.of(experiment.training)
         self.verdict = Verdict.UPDATE
         self.loss_names = ["loss"]
@@ -59,10 +55,8 @@ class TrainingModule(pl.LightningModule):
         self.average = WeightAverage(model, decay) if decay is not None else None
         self.scaler = torch.amp.GradScaler("cuda", enabled=False)
         self._precision = torch.float32
-        self._loss_terms = {
-            stage.name: _terms_of(model, stage.name, experiment.training.compile)
-            for stage in stages(experiment.training)
-        }
+        terms = model.loss_terms
+        self._loss_terms = torch.compile(terms) if experiment.training.compile else terms
         self._batch: tuple[int, tuple[Tensor, ...]] | None = None
 
     def configure_optimizers(self) -> Optimizer:
@@ -90,33 +84,27 @@ class TrainingModule(pl.LightningModule):
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:
         """End the training (-1 to Lightning) when no step is left, or to stop before one."""
-        config = self.experiment.training
-        if self.step >= config.steps:
-            return -1
-        try:
-            self.guide.prepare(self.step)
-        except PreparationStoppedError:
-            self.stopping = True
-            return -1
-        return None
+        return -1 if self.step >= self.experiment.training.steps else None
 
     def training_step(self, tick: int, index: int) -> None:
         """Compute loss and gradient of step `self.step` and, if they are finite, update."""
         config, step = self.experiment, self.step
-        stage = stage_at(config.training, step)
-        self.guide.prepare(step)
         torch.manual_seed(step_seed(config.training.seed, step))
         optimizer = self.optimizer
         self._set_learning_rate(optimizer)
         optimizer.zero_grad(set_to_none=True)
-        weights = annealed(config.loss, (step - stage.start) / stage.length)
+        progress = step / config.training.steps
+        weights = loss_weights_at(config.loss, config.schedule, progress)
+        if isinstance(self.model, StackedCapsuleAutoencoder):
+            floor = min_scale_at(config.schedule, self.model.config.min_scale, progress)
+            self.model.object_decoder.min_scale.fill_(floor)
         with self._autocast():
-            terms = self._loss_terms[stage.name](*self._inputs(stage.name, step))
+            terms = self._loss_terms(*self._take_batch(step))
             loss = terms.total(weights)
         if not loss.requires_grad:
             raise ScaeError(
-                "No term of the loss that depends on the weights has a weight above 0 in this "
-                "stage of the training; set loss.image, loss.part or another loss weight."
+                "No term of the loss that depends on the weights has a weight above 0; set "
+                "loss.image, loss.part or another loss weight."
             )
         self.manual_backward(self.scaler.scale(loss))
         self.scaler.unscale_(optimizer)
@@ -124,7 +112,7 @@ class TrainingModule(pl.LightningModule):
         norm = get_total_norm(gradients)
         # The next batch is prepared while a GPU still works on this one.
         self._batch = None
-        if step + 1 < config.training.steps and not self.guide.knows_parts(step + 1):
+        if step + 1 < config.training.steps:
             self._batch = step + 1, self._fetch(step + 1)
         loss_finite, finite = self._judge(loss.detach(), norm)
         overflow = loss_finite and self.scaler.is_enabled() and self.scaler.get_scale() > 1
@@ -159,17 +147,6 @@ class TrainingModule(pl.LightningModule):
         """Drop the batch prepared for the next step, after the step was changed."""
         self._batch = None
 
-    def _inputs(self, stage: StageName, step: int) -> tuple[Any, ...]:
-        """What the terms of a stage are computed of."""
-        if stage == "objects" and self.guide.knows_parts(step):
-            return self.guide.known(step)
-        batch = self._take_batch(step)
-        if stage == "objects":
-            return self.guide.encoded(*batch)
-        if stage == "joint" and self.guide.groups is not None:
-            return self.guide.moved(batch[0], step)
-        return batch
-
     def _take_batch(self, step: int) -> tuple[Tensor, ...]:
         if self._batch is not None and self._batch[0] == step:
             return self._batch[1]
@@ -183,8 +160,7 @@ class TrainingModule(pl.LightningModule):
 
     def _set_learning_rate(self, optimizer: Optimizer) -> None:
         config = self.experiment
-        stage = stage_at(config.training, self.step)
-        factor = learning_rate_factor(config.optimizer, self.step - stage.start, stage.length)
+        factor = learning_rate_factor(config.optimizer, self.step, config.training.steps)
         factor *= self.guard.lr_factor
         for group, base in zip(optimizer.param_groups, self._base_rates, strict=True):
             group["lr"] = base * factor
@@ -211,24 +187,6 @@ class TrainingModule(pl.LightningModule):
         dist.all_reduce(flags, dist.ReduceOp.MAX)
         loss_bad, any_bad, self.stopping = map(bool, flags.tolist())
         return not loss_bad, not any_bad
-
-
-def _terms_of(model: CapsuleModel, stage: StageName, compiled: bool) -> Callable[..., LossTerms]:
-    if isinstance(model, StackedCapsuleAutoencoder):
-        by_stage: dict[StageName, Callable[..., LossTerms]] = {
-            "parts": model.part_terms,
-            "objects": model.object_terms,
-            "joint": model.loss_terms,
-        }
-        terms = by_stage[stage]
-    elif stage == "joint":
-        terms = model.loss_terms
-    else:
-        raise ScaeError(
-            "training.part_share and training.object_share need a model with a part level; "
-            "leave them at 0 for constellations."
-        )
-    return torch.compile(terms) if compiled else terms
 
 
 def _precision(name: str, device: torch.device) -> torch.dtype:

@@ -37,18 +37,6 @@ class Progress(Callback):
             disable=None,  # unless stderr is a terminal
         )
 
-    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
-        """Say what takes so long."""
-        if self._bar is not None and not self._bar.disable:
-            module: TrainingModule = pl_module
-            guide, doing = module.guide, ""
-            if guide.lacks_groups(module.step):
-                doing = ", finding groups for minutes"
-            elif guide.lacks_parts(module.step):
-                doing = ", encoding all images"
-            text = f"{module.experiment.name}{doing}"
-            self._bar.set_description(text, refresh=self._bar.desc != f"{text}: ")
-
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
         """Move on; a roll-back moves the bar backwards."""
         if self._bar is None or self._bar.disable:

@@ -10,10 +10,9 @@ import torch.distributed as dist
 from lightning.pytorch.callbacks import Callback
 
 from scae.distributed import world
-from scae.training.diagnostics import FIRST_WARNING, OBJECT_SYMPTOMS, diagnose, symptoms
+from scae.training.diagnostics import FIRST_WARNING, diagnose, symptoms
 from scae.training.module import TrainingModule
 from scae.training.run_folder import RunFolder
-from scae.training.stages import stage_at
 from scae.training.tables import StepTable
 
 
@@ -97,10 +96,8 @@ class Recorder(Callback):
         self._log(trainer, {f"diagnostics/{k}": v for k, v in row.items()}, module.step)
         if module.step < FIRST_WARNING:
             return
-        # Objects that no step has trained yet cannot have collapsed.
-        untrained = stage_at(training, module.step - 1).name == "parts"
         for kind, text in symptoms(diagnosis).items():
-            if kind not in self._warned and not (untrained and kind in OBJECT_SYMPTOMS):
+            if kind not in self._warned:
                 self._warned.add(kind)
                 warnings.warn(f"Step {module.step}: {text}.", stacklevel=2)
 

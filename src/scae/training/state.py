@@ -5,10 +5,9 @@ from torch import Tensor
 
 from scae.errors import ScaeError
 from scae.training.checkpoints import Checkpoint
-from scae.training.guidance import groups_from
 from scae.training.module import TrainingModule
 
-MODEL, AVERAGE, OPTIMIZER, GUIDE = "model.", "average.", "optimizer.", "groups."
+MODEL, AVERAGE, OPTIMIZER = "model.", "average.", "optimizer."
 
 
 def capture(module: TrainingModule) -> Checkpoint:
@@ -20,8 +19,6 @@ def capture(module: TrainingModule) -> Checkpoint:
         "data": module.source.fingerprint,
         "scaler": module.scaler.state_dict(),
     }
-    if module.guide.groups is not None:
-        tensors |= {GUIDE + name: t for name, t in module.guide.groups.tensors().items()}
     if module.average is not None:
         tensors |= {AVERAGE + name: t for name, t in module.average.weights.items()}
         record["average_updates"] = module.average.updates
@@ -43,8 +40,6 @@ def restore(module: TrainingModule, checkpoint: Checkpoint, rolling_back: bool =
         if module.average is not None:
             module.average.load(_below(tensors, AVERAGE), int(record["average_updates"]))
         _restore_optimizer(module, _below(tensors, OPTIMIZER))
-        guide = _below(tensors, GUIDE)
-        module.guide.load(groups_from(guide).to(module.device) if guide else None)
         module.step = checkpoint.step
         module.forget_batch()
         if not rolling_back:
