@@ -8,12 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from scae.capsule_mlp import CapsuleMLP
 from scae.models import StackedCapsuleAutoencoder
-from scae.objects import BaselineDecoder, ObjectDecoder
-from scae.parts import AttentionPooling, AveragePooling, FullyConnected, PartEncoder
-from scae.set_transformer import InducedSelfAttentionBlock, MultiHeadAttention, SetTransformer
-from scae.templates import Templates
+from scae.models.layers import CapsuleMLP
+from scae.models.object_decoder import BaselineDecoder, ObjectDecoder
+from scae.models.part_encoder import AttentionPooling, AveragePooling, FullyConnected, PartEncoder
+from scae.models.set_transformer import (
+    InducedSelfAttentionBlock,
+    MultiHeadAttention,
+    SetTransformer,
+)
+from scae.models.templates import Templates
 
 Arrays = dict[str, np.ndarray]
 Pairs = list[tuple[Tensor, np.ndarray]]

@@ -19,7 +19,7 @@ from scae.bench.workload import BareStep, convolutions, generated_source, sgemm
 from scae.cli.output import plain
 from scae.config import ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments import preset
+from scae.presets import preset
 from scae.training import train
 
 FIELDS = {

@@ -12,7 +12,7 @@ from scae.cli import COMMANDS, main
 from scae.cli.options import option_names, parse
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments import names, preset
+from scae.presets import names, preset
 
 
 def _fails(capsys, *arguments: str) -> str:

@@ -17,7 +17,7 @@ from scae.evaluation import (
     evaluate_images,
     presences,
 )
-from scae.optimizers import build_optimizer
+from scae.training.optimizers import build_optimizer
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import pytest
 from scae import config_json
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments import describe, for_images, names, preset
-from scae.experiments.ablations import ABLATIONS
-from scae.experiments.images import STRIDES
-from scae.parts import smallest_image
+from scae.models.part_encoder import smallest_image
+from scae.presets import describe, for_images, names, preset
+from scae.presets.ablations import ABLATIONS
+from scae.presets.images import STRIDES
 
 # Tables 3 and 4 typed in from the paper: templates, template size, objects, strides,
 # set transformer (layers, heads, width, output), then the seven loss weights.

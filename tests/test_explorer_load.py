@@ -10,7 +10,7 @@ import pytest
 
 from explorer_pages import Running, load, question, running, some_digit
 from process_watch import HAS_PROC, cpu_seconds
-from scae.experiments import preset
+from scae.presets import preset
 
 CLIENTS, REQUESTS = 16, 1000
 ONE_IMAGE_SECONDS = 0.1

@@ -9,13 +9,13 @@ import torch
 import golden_files
 from golden_compare import GRADIENT, close, gradients_close
 from golden_weights import Variables, capsule_mlp, load, section, set_transformer
-from scae.capsule_mlp import CapsuleMLP
 from scae.config import SetTransformerConfig
 from scae.geometry import matrix, pose_from_parameters, transform_points
-from scae.mixtures import explain_parts, explain_points, safe_log
-from scae.set_transformer import SetTransformer, presence_bias
-from scae.sparsity import entropy, normalise, posterior_sparsity, prior_sparsity
-from scae.templates import relu1
+from scae.losses import posterior_sparsity, prior_sparsity
+from scae.mixtures import entropy, explain_parts, explain_points, normalise, safe_log
+from scae.models.layers import CapsuleMLP
+from scae.models.set_transformer import SetTransformer, presence_bias
+from scae.models.templates import relu1
 
 
 def tensor(array: np.ndarray, grad: bool = False) -> torch.Tensor:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from golden_files import load
-from scae.optimizers import TFRMSProp
+from scae.training.optimizers import TFRMSProp
 
 DECAY, MOMENTUM = 0.9, 0.9  # the file's settings, from its meta
 

@@ -11,7 +11,12 @@ from torch import nn
 
 from scae.config import OptimizerConfig
 from scae.errors import ScaeError
-from scae.optimizers import TFRMSProp, build_optimizer, build_schedule, learning_rate_factor
+from scae.training.optimizers import (
+    TFRMSProp,
+    build_optimizer,
+    build_schedule,
+    learning_rate_factor,
+)
 
 
 class Levels(nn.Module):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scae import kernels, packing
 from scae.config import SetTransformerConfig
 from scae.kernels.attention import PackedAttention
-from scae.packing import Packing, packing_of
-from scae.set_transformer import PresenceForm, SetTransformer
+from scae.models.packing import Packing, packing_of
+from scae.models.set_transformer import PresenceForm, SetTransformer
 
 
 def one_by_one(qkv: np.ndarray, counts: list[int], heads: int) -> np.ndarray:

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scae.pose_fitting import NARROWEST, cost_of_poses, fit_poses
 
 from scae import pose_fitting
 from scae.geometry import compose, similarity, transform_points
+from scae.losses import points_won
 from scae.mixtures import DUMMY_LOG_DENSITY, DUMMY_LOG_WEIGHT
-from scae.objects import PoseVotes
-from scae.pose_fitting import NARROWEST, cost_of_poses, fit_poses
-from scae.sparsity import points_won
+from scae.models.object_decoder import PoseVotes
 
 SQUARE = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from scae.config import Experiment, ImageExperiment
-from scae.experiments import names, preset
 from scae.models import build
-from scae.optimizers import build_optimizer
+from scae.presets import names, preset
+from scae.training.optimizers import build_optimizer
 
 BATCH = 4
 

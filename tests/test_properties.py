@@ -29,10 +29,10 @@ from scae.geometry import (
     similarity,
     transform_points,
 )
+from scae.losses import printed_posterior_sparsity, two_parts_loss
 from scae.mixtures import explain_parts, explain_points
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, build
-from scae.set_transformer import AttentionPooling, SetTransformer
-from scae.sparsity import printed_posterior_sparsity, two_parts_loss
+from scae.models.set_transformer import AttentionPooling, SetTransformer
 
 seeds = st.integers(0, 2**31 - 1)
 few = settings(max_examples=10, deadline=None)

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scae.training.diagnostics import Diagnosis
 
 from scae.config import LossWeights
 from scae.errors import ScaeError
 from scae.evaluation import evaluate_constellations, score_presences
 from scae.evaluation.evaluate import LabelledPresences
 from scae.evaluation.results import PROTOCOLS, ConstellationResult, ImageResult
-from scae.experiments import preset
 from scae.figures import curves_figure, save
+from scae.presets import preset
 from scae.report import paper, write_report
 from scae.report.caveats import last_symptoms
-from scae.training.diagnostics import Diagnosis
 from scae.training.tables import StepTable
 from training_runs import images_experiment, points_experiment
 

@@ -15,9 +15,9 @@ from fake_cells import FakeCells
 from scae import paper_values
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments import preset
-from scae.experiments.ablations import ABLATIONS
 from scae.paper_values import PaperValue
+from scae.presets import preset
+from scae.presets.ablations import ABLATIONS
 from scae.reproduce import reproduce, runner
 from scae.reproduce.budgets import Length, experiment
 from scae.reproduce.code_version import hash_sources

@@ -19,7 +19,7 @@ import pytest
 
 from explorer_pages import Running, load, question, running, some_digit
 from process_watch import HAS_PROC, Watch
-from scae.experiments import preset
+from scae.presets import preset
 
 MINUTES = float(os.environ.get("SCAE_SOAK_MINUTES", "30"))
 RATE = float(os.environ.get("SCAE_SOAK_RATE", "12"))

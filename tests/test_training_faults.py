@@ -20,7 +20,7 @@ from torch import Tensor
 from process_watch import HAS_PROC
 from scae.data import image_source
 from scae.errors import ScaeError
-from scae.experiments import preset
+from scae.presets import preset
 from scae.training import read_table
 from scae.training.checkpoints import CheckpointStore, read_checkpoint
 from training_runs import (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from scae.training.diagnostics import Diagnosis, diagnose, symptoms, template_similarity
 from torch import Tensor
 
 from scae import files, weights_file
@@ -18,7 +19,6 @@ from scae.models import ConstellationAutoencoder, build
 from scae.training import read_table
 from scae.training.averaging import WeightAverage
 from scae.training.checkpoints import CheckpointStore
-from scae.training.diagnostics import Diagnosis, diagnose, symptoms, template_similarity
 from scae.training.guards import Guard, Verdict
 from scae.training.tables import StepTable
 from training_runs import images_experiment, points_experiment, run, source_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 from lightning.pytorch.loggers import Logger
-
 from scae.config_json import parse
+
 from scae.errors import ScaeError
 from scae.training import read_table
 from training_runs import guided_experiment, images_experiment, points_experiment, run

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from scae.pose_fitting import fit_poses
+from scae.views import MOST_VIEWS, SYMMETRIES, own_range, symmetries, views_of
 from torch import Tensor
 
 from scae.data.points import normalise
@@ -10,9 +12,7 @@ from scae.geometry import transform_points
 from scae.mixtures import Explanation, explain_points
 from scae.models import constellation
 from scae.models.constellation import _log_likelihood, _worth, put_back, scenes_at_once
-from scae.objects import PointVotes, PoseVotes
-from scae.pose_fitting import fit_poses
-from scae.views import MOST_VIEWS, SYMMETRIES, own_range, symmetries, views_of
+from scae.models.object_decoder import PointVotes, PoseVotes
 from small_models import point_capsules
 
 

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "load": "scae.api",
-    "preset": "scae.experiments",
+    "preset": "scae.presets",
     "train": "scae.training",
     "CapsuleClusterer": "scae.estimator",
     "ConstellationSegmenter": "scae.estimator",
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scae.api import load
     from scae.errors import ScaeError
     from scae.estimator import CapsuleClusterer, ConstellationSegmenter
-    from scae.experiments import preset
+    from scae.presets import preset
     from scae.training import train
 
 

@@ -25,6 +25,16 @@ def safe_log(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return torch.where(zero, LOG_ZERO, torch.where(zero, 1.0, x).log())
 
 
+def normalise(x: Float[Tensor, "*shape"], dim: int) -> Float[Tensor, "*shape"]:
+    """x divided by its sum along `dim`; all zeros stay zeros."""
+    return x / (x.sum(dim, keepdim=True) + 1e-8)
+
+
+def entropy(probability: Float[Tensor, "*shape n"]) -> Float[Tensor, "*shape"]:
+    """Entropy of each row in nats; zero probabilities count as nothing."""
+    return -(probability * safe_log(probability)).sum(-1)
+
+
 def normal_log_density(
     x: Float[Tensor, "*#shape dims"],
     mean: Float[Tensor, "*#shape dims"],

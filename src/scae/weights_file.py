@@ -7,7 +7,7 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from scae import config_json, files
+from scae import config, files
 from scae.config import Experiment
 from scae.errors import ScaeError
 
@@ -21,14 +21,14 @@ def save_weights(model: nn.Module, experiment: Experiment, path: Path) -> None:
 
 def write_state(state: dict[str, Tensor], experiment: Experiment, path: Path) -> None:
     """`save_weights` for a state dict; the same state gives the same bytes."""
-    metadata = {METADATA_KEY: json.dumps(config_json.to_json(experiment), allow_nan=False)}
+    metadata = {METADATA_KEY: json.dumps(config.to_json(experiment), allow_nan=False)}
     files.write_bytes(path, safetensors.torch.save(separate(state), metadata))
 
 
 def load_weights(path: Path) -> tuple[Experiment, dict[str, Tensor]]:
     """The experiment and state dict of a weights file; nothing in it is executed."""
     tensors, text = read(path)
-    return config_json.parse(text, str(path)), tensors
+    return config.from_json(text, str(path)), tensors
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], str]:

@@ -14,7 +14,7 @@ from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
 from scae.geometry import compose
 from scae.models.constellation import ConstellationAutoencoder, put_back, scenes_at_once
-from scae.objects import PoseVotes
+from scae.models.object_decoder import PoseVotes
 from scae.views import MOST_VIEWS, Views, own_range, seen_in
 
 Points = Float[Tensor, "batch points 2"]

@@ -12,7 +12,7 @@ from scae import models
 from scae.config import Experiment, ImageExperiment, StackedConfig
 from scae.data import ImageData, ImageSource, Source, point_source
 from scae.errors import ScaeError
-from scae.parts import ConvolutionalNet
+from scae.models.part_encoder import ConvolutionalNet
 from scae.training.module import TrainingModule
 from scae.training.signals import StopRequest
 

@@ -24,7 +24,7 @@ HEADINGS = {
 
 def command(arguments: list[str]) -> None:
     """Print the table."""
-    from scae.experiments import describe, names
+    from scae.presets import describe, names
 
     options = parse(Presets, arguments, "presets")
     rows = [describe(name) for name in names()]

@@ -11,7 +11,7 @@ from scae.cli.options import DataDir, parse
 from scae.cli.output import results_only, show
 from scae.config import ConstellationExperiment, Experiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments import for_images, names, preset
+from scae.presets import for_images, names, preset
 
 if TYPE_CHECKING:
     from scae.data import Source

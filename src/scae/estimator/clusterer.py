@@ -181,7 +181,7 @@ class CapsuleClusterer(
             )
 
     def _configure(self, images: ImageData, seed: int) -> ImageExperiment:
-        from scae.experiments import for_images
+        from scae.presets import for_images
 
         count, channels, height, width = images.images.shape
         clusters = self.n_clusters or min(DEFAULT_CLUSTERS, max(1, count // 2))

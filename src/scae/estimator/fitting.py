@@ -14,8 +14,8 @@ from scae.config import Experiment
 from scae.data.interface import Source
 from scae.errors import ScaeError
 from scae.models import CapsuleModel
-from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.schedules import loss_weights_at, min_scale_at
+from scae.training.optimizers import build_optimizer, learning_rate_factor
 
 
 def fit_in_memory(

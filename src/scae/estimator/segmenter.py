@@ -175,7 +175,7 @@ class ConstellationSegmenter(
         return Scenes(*normalised, None, "X")
 
     def _configure(self, count: int, seed: int) -> ConstellationExperiment:
-        from scae.experiments import preset, recipe
+        from scae.presets import preset, recipe
 
         chosen = self.experiment
         if chosen is None:

@@ -15,8 +15,8 @@ from scae.explorer.messages import ImageQuestion, check_capsules
 from scae.geometry import compose
 from scae.mixtures import Explanation
 from scae.models import StackedCapsuleAutoencoder
+from scae.models.object_decoder import PoseVotes
 from scae.models.stacked import StackedExplanation
-from scae.objects import PoseVotes
 from scae.rendering import PixelMixture
 
 # Objects drawn on their own: the strongest few, since most are absent from most pictures.

@@ -16,7 +16,7 @@ from scae.figures.scenes import PRESENT, frame_scene
 from scae.figures.style import CaptionedFigure, styled
 from scae.geometry import compose, similarity
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
-from scae.objects import PoseVotes
+from scae.models.object_decoder import PoseVotes
 
 # Inches: side of a picture, distance of columns and of rows, left edge of the first step.
 SIDE, PITCH, ROW, LEFT = 1.0, 1.06, 1.22, 1.55

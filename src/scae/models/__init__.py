@@ -1,17 +1,15 @@
 """The models of the paper as plain modules: they know nothing of training, files or labels."""
 
 from scae.config import ModelConfig, StackedConfig
-from scae.models import bounds
 from scae.models.constellation import ConstellationAutoencoder
+from scae.models.object_decoder import ObjectPresences
 from scae.models.stacked import StackedCapsuleAutoencoder
-from scae.models.terms import LossTerms, ObjectPresences
 
 CapsuleModel = StackedCapsuleAutoencoder | ConstellationAutoencoder
 
 
 def build(config: ModelConfig) -> CapsuleModel:
     """The model a configuration describes, with fresh weights from torch's global generator."""
-    bounds.check(config)
     if isinstance(config, StackedConfig):
         return StackedCapsuleAutoencoder(config)
     return ConstellationAutoencoder(config)
@@ -20,7 +18,6 @@ def build(config: ModelConfig) -> CapsuleModel:
 __all__ = [
     "CapsuleModel",
     "ConstellationAutoencoder",
-    "LossTerms",
     "ObjectPresences",
     "StackedCapsuleAutoencoder",
     "build",

@@ -8,16 +8,20 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae.config import StackedConfig
-from scae.edges import sobel_target
-from scae.initialisation import glorot_uniform_
 from scae.mixtures import Explanation, explain_parts
-from scae.models.terms import LossTerms, ObjectPresences
-from scae.objects import POSE, ObjectDecoder, ObjectMLP, PoseVotes
-from scae.parts import PartCapsules, PartEncoder
+from scae.models.layers import glorot_uniform_
+from scae.models.object_decoder import (
+    POSE,
+    ObjectDecoder,
+    ObjectMLP,
+    ObjectPresences,
+    PoseVotes,
+)
+from scae.models.part_encoder import PartCapsules, PartEncoder
+from scae.models.set_transformer import SetTransformer
+from scae.models.sobel import sobel_target
+from scae.models.templates import Templates
 from scae.rendering import PixelMixture
-from scae.set_transformer import SetTransformer
-from scae.sparsity import posterior_sparsity, printed_posterior_sparsity, prior_sparsity
-from scae.templates import Templates
 
 RenderFrom = Literal["parts", "winner", "soft"]
 
@@ -157,43 +161,6 @@ class StackedCapsuleAutoencoder(nn.Module):
         winner = explanation.mixture.winner[:, None]  # (B, 1, M)
         pose = explanation.votes.pose.take_along_dim(winner[..., None, None], 1).squeeze(1)
         return pose, explanation.votes.presence.take_along_dim(winner, 1).squeeze(1)
-
-    def loss_terms(
-        self,
-        image: Float[Tensor, "batch channels height width"],
-        target: Float[Tensor, "batch channels height width"] | None = None,
-    ) -> LossTerms:
-        """All terms of the loss for a batch; nothing is rendered but what they need."""
-        explanation = self.explain(image)
-        parts = explanation.parts
-        target = self.target(image) if target is None else target
-        if self.config.render_from == "votes":
-            pose, presence = self.soft_votes(explanation)
-        else:
-            pose, presence = parts.pose, parts.presence
-        image_ll = self.templates.mean_log_likelihood(target, pose, presence, explanation.colors)
-        return self._object_terms(explanation, image_ll)
-
-    def _object_terms(
-        self, explanation: StackedExplanation, image_ll: Float[Tensor, ""]
-    ) -> LossTerms:
-        config, mixture, parts = self.config, explanation.mixture, explanation.parts
-        prior = prior_sparsity(explanation.votes.prior, config.classes, config.within_constant)
-        if config.posterior_sparsity == "released":
-            posterior = posterior_sparsity(mixture.responsibility.mean(1))
-        else:
-            posterior = printed_posterior_sparsity(mixture.joint)
-        weight = parts.presence.detach() if config.stop_gradient_targets else parts.presence
-        return LossTerms(
-            image_ll=image_ll,
-            part_ll=(mixture.log_likelihood * weight).sum(1).mean(),
-            deformation=explanation.votes.deformation,
-            prior_within=prior.within,
-            prior_between=prior.between,
-            posterior_within=posterior.within,
-            posterior_between=posterior.between,
-            two_parts=image_ll.new_zeros(()),
-        )
 
     def object_presences(
         self, image: Float[Tensor, "batch channels height width"]

@@ -7,8 +7,8 @@ from typing import Any
 
 from scae.config import Experiment
 from scae.errors import ScaeError
-from scae.experiments import preset
 from scae.figures.curves import Columns
+from scae.presets import preset
 from scae.training.diagnostics import Diagnosis, symptoms
 from scae.training.tables import read_table
 

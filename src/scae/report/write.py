@@ -12,8 +12,8 @@ from scae import files
 from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.evaluation import ConstellationResult, ImageResult
-from scae.experiments import preset
 from scae.figures.curves import Columns
+from scae.presets import preset
 from scae.report import page, paper
 from scae.report.caveats import run_warnings
 from scae.report.page import Cell

@@ -5,8 +5,8 @@ from typing import Literal
 
 from scae.config import ConstellationExperiment, Experiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments import preset, recipe
-from scae.experiments.ablations import ablate
+from scae.presets import preset, recipe
+from scae.presets.ablations import ablate
 
 Budget = Literal["smoke", "cpu", "paper"]
 Target = Literal["table1", "table2", "constellations"]

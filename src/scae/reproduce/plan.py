@@ -11,7 +11,7 @@ from typing import Any
 from scae import config_json, files
 from scae.config import Experiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments.ablations import ABLATIONS
+from scae.presets.ablations import ABLATIONS
 from scae.reproduce.budgets import Length, Target, experiment
 from scae.reproduce.code_version import code_version
 from scae.reproduce.data_at_hand import BUILT_IN, DIGITS_STYLE, DataFinder, on_digits

@@ -8,8 +8,8 @@ from typing import Any
 
 from scae import paper_values as paper
 from scae.evaluation.significance import Comparison, Sample, welch_test
-from scae.experiments.ablations import ABLATIONS
 from scae.paper_values import PaperValue
+from scae.presets.ablations import ABLATIONS
 from scae.reproduce.budgets import Target
 from scae.reproduce.plan import TABLE1_DATASETS, TABLE2_ROWS, group
 from scae.reproduce.runner import Outcome

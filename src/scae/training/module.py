@@ -16,11 +16,11 @@ from scae.data.interface import Source
 from scae.distributed import rank, world
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
-from scae.optimizers import build_optimizer, learning_rate_factor
 from scae.schedules import loss_weights_at, min_scale_at
 from scae.training.averaging import WeightAverage
 from scae.training.guards import Guard, Verdict
 from scae.training.numbers import check_optimizer
+from scae.training.optimizers import build_optimizer, learning_rate_factor
 from scae.training.signals import StopRequest
 from scae.training.step_seed import step_seed
 

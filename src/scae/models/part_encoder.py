@@ -1,6 +1,6 @@
 """Part capsule encoders: image to poses, presences and special features (eq. 6, appendix E)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from scae.config import StackedConfig
 from scae.errors import ScaeError
 from scae.geometry import pose_from_parameters
-from scae.initialisation import linear, truncated_normal_
-from scae.presence import add_noise
+from scae.models.layers import add_noise, linear, truncated_normal_
 
 KERNEL = 3
 POSE = 6
@@ -169,10 +168,6 @@ class PartEncoder(nn.Module):
             bias[:, -1] += config.part_presence_init
 
     def forward(self, image: Float[Tensor, "batch channels height width"]) -> PartCapsules:
-        return self.noisy(self.clean(image))
-
-    def clean(self, image: Float[Tensor, "batch channels height width"]) -> PartCapsules:
-        """Parts without noise: the same whenever an image is seen."""
         expected = (self.config.channels, *self.config.image_size)
         if tuple(image.shape[1:]) != expected:
             raise ScaeError(
@@ -184,16 +179,11 @@ class PartEncoder(nn.Module):
         parameters, features, logit = self.pool(x).split(
             [POSE, self.config.special_features, 1], -1
         )
-        logit = logit.squeeze(-1)
+        noise = self.config.noise
+        logit = add_noise(logit.squeeze(-1), noise, noise.part, self.training)
         return PartCapsules(
             pose=pose_from_parameters(parameters, self.config.part_pose),
             presence=logit.sigmoid(),
             logit=logit,
             features=features,
         )
-
-    def noisy(self, parts: PartCapsules) -> PartCapsules:
-        """The same parts with noise on their presence logits, where there is any."""
-        noise = self.config.noise
-        logit = add_noise(parts.logit, noise, noise.part, self.training)
-        return replace(parts, presence=logit.sigmoid(), logit=logit)

@@ -14,7 +14,7 @@ from scae.config import (
     StackedConfig,
     TrainingConfig,
 )
-from scae.experiments import recipe
+from scae.presets import recipe
 
 
 def digits() -> ImageExperiment:
@@ -22,7 +22,7 @@ def digits() -> ImageExperiment:
     steps = 3_000
     return ImageExperiment(
         name="digits",
-        source="not in the paper: the embedded set, MNIST's column of tables 3 and 4",
+        reference="not in the paper: the embedded set, MNIST's column of tables 3 and 4",
         model=recipe.MODEL,
         loss=recipe.LOSS,
         schedule=recipe.SCHEDULE,
@@ -36,7 +36,7 @@ def mnist() -> ImageExperiment:
     """28x28 MNIST with 24 parts and 24 objects (table 1, table 2 left column)."""
     return ImageExperiment(
         name="mnist",
-        source="table 1, column MNIST; recommended recipe",
+        reference="table 1, column MNIST; recommended recipe",
         model=recipe.MODEL,  # every field the recipe leaves alone is MNIST's column of table 3
         loss=recipe.LOSS,
         schedule=recipe.SCHEDULE,
@@ -52,7 +52,7 @@ def mnist40() -> ImageExperiment:
     return replace(
         full,
         name="mnist40",
-        source="table 2, columns 40x40 MNIST and affNIST; recommended recipe",
+        reference="table 2, columns 40x40 MNIST and affNIST; recommended recipe",
         model=replace(full.model, image_size=(40, 40), part_scale_init=-1.3),
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
         training=replace(full.training, steps=40_000, batch=64),
@@ -78,7 +78,7 @@ def svhn() -> ImageExperiment:
     """SVHN with Sobel targets (table 1)."""
     return ImageExperiment(
         name="svhn",
-        source="table 1, column SVHN; recommended recipe",
+        reference="table 1, column SVHN; recommended recipe",
         model=_color_model(),
         loss=recipe.LOSS,
         schedule=recipe.SCHEDULE,
@@ -94,7 +94,7 @@ def cifar10() -> ImageExperiment:
     return replace(
         full,
         name="cifar10",
-        source="table 1, column CIFAR-10; recommended recipe",
+        reference="table 1, column CIFAR-10; recommended recipe",
         model=replace(full.model, parts=32, objects=64),
         data=ImageDataConfig(name="cifar10"),
     )
@@ -104,7 +104,7 @@ def constellation() -> ConstellationExperiment:
     """Squares and triangles in one scene, told apart by their geometry (section 3.1)."""
     return ConstellationExperiment(
         name="constellation",
-        source="section 3.1 and figure 3; recommended recipe",
+        reference="section 3.1 and figure 3; recommended recipe",
         model=ConstellationConfig(
             # Points are present or not, so both forms of attention are the same mask; this one
             # has its exact arithmetic in the authors' numbers.
@@ -141,7 +141,7 @@ def constellation_baseline() -> ConstellationExperiment:
     return replace(
         full,
         name="constellation-baseline",
-        source="section 3.1, baseline; recommended recipe",
+        reference="section 3.1, baseline; recommended recipe",
         model=replace(full.model, decoder="baseline"),
         training=TrainingConfig(steps=7_000, batch=64),
     )

@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae.config import SetTransformerConfig
-from scae.initialisation import glorot_uniform_, linear
 from scae.mixtures import safe_log
-from scae.packing import Packing, packing_of
+from scae.models.layers import glorot_uniform_, linear
+from scae.models.packing import Packing, packing_of
 
 # The release subtracts this times the absence from attention logits: a hard mask.
 MASK = 1e32

@@ -7,10 +7,10 @@ from typing import Literal
 
 from scae.config import Experiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.experiments import literal, recommended, release
-from scae.experiments.ablations import ABLATIONS, ablate
-from scae.experiments.images import for_images, images
-from scae.experiments.measured import Measurement, measured
+from scae.presets import paper, recommended, release
+from scae.presets.ablations import ABLATIONS, ablate
+from scae.presets.images import for_images, images
+from scae.presets.measured import Measurement, measured
 
 __all__ = ["preset", "names", "describe", "for_images", "Description", "Measurement"]
 
@@ -27,11 +27,11 @@ RECOMMENDED: dict[str, Callable[[], Experiment]] = {
     "images": images,
 }
 LITERAL: dict[str, Callable[[], Experiment]] = {
-    "constellation-paper": literal.constellation_paper,
-    "mnist-paper": literal.mnist_paper,
-    "mnist40-paper": literal.mnist40_paper,
-    "svhn-paper": literal.svhn_paper,
-    "cifar10-paper": literal.cifar10_paper,
+    "constellation-paper": paper.constellation_paper,
+    "mnist-paper": paper.mnist_paper,
+    "mnist40-paper": paper.mnist40_paper,
+    "svhn-paper": paper.svhn_paper,
+    "cifar10-paper": paper.cifar10_paper,
 }
 RELEASE: dict[str, Callable[[], Experiment]] = {
     "mnist-release": release.mnist_release,
@@ -80,7 +80,7 @@ def describe(name: str) -> Description:
     else:
         base, _, edit = name.partition("/")
         summary = f"{base} with {ABLATIONS[edit].row}"
-    return Description(name, _kind(name), experiment.source, summary, measured(name))
+    return Description(name, _kind(name), experiment.reference, summary, measured(name))
 
 
 def _functions() -> dict[str, Callable[[], Experiment]]:

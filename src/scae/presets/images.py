@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from scae.config import ImageDataConfig, ImageExperiment, TrainingConfig
 from scae.errors import ScaeError
-from scae.experiments import recipe
+from scae.presets import recipe
 
 CAPSULES_PER_CLUSTER = 2.4
 """The paper's 24 object capsules for MNIST's 10 classes."""
@@ -56,7 +56,7 @@ def for_images(
     steps = min(MOST_STEPS, max(FEWEST_STEPS, EPOCHS * n_images // batch))
     return ImageExperiment(
         name="images",
-        source="not in the paper: your own images, MNIST's row of tables 3 and 4",
+        reference="not in the paper: your own images, MNIST's row of tables 3 and 4",
         model=replace(
             recipe.MODEL,
             image_size=(height, width),

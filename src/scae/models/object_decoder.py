@@ -8,12 +8,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae.capsule_mlp import CapsuleMLP
 from scae.config import NoiseConfig, PoseKind
 from scae.geometry import compose, pose_from_parameters
-from scae.initialisation import glorot_uniform_, linear
-from scae.presence import add_noise
-from scae.set_transformer import LinearEncoding
+from scae.models.layers import CapsuleMLP, add_noise, glorot_uniform_, linear
+from scae.models.set_transformer import LinearEncoding
 
 POSE = 6
 # Smallest standard deviation of a vote.
@@ -67,6 +65,16 @@ class PointVotes(Votes):
     """Votes of the baseline: points predicted without any geometry."""
 
     points: Float[Tensor, "batch objects parts 2"]
+
+
+@dataclass(frozen=True)
+class ObjectPresences:
+    """The vectors that are clustered: one number per object capsule."""
+
+    prior: Float[Tensor, "batch objects"]
+    """a_k * max_m a_{k,m}."""
+    posterior: Float[Tensor, "batch objects"]
+    """Sum over parts of each object's responsibility."""
 
 
 class ObjectMLP(nn.Module):

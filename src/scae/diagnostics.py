@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from scae.losses import entropy, normalise
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
-from scae.sparsity import entropy, normalise
 
 ACTIVE = 0.5
 DEAD_PART = 0.01

@@ -61,5 +61,5 @@ def ablate(full: ImageExperiment, name: str) -> ImageExperiment:
     return replace(
         ablation.edit(full),
         name=f"{full.name}/{name}",
-        source=f"table 2, group {ablation.group}: {ablation.row}",
+        reference=f"table 2, group {ablation.group}: {ablation.row}",
     )

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from scae import rendering
 from scae.config import Form, StackedConfig
-from scae.initialisation import glorot_uniform_, linear, orthogonal_templates
+from scae.models.layers import glorot_uniform_, linear, orthogonal_templates
 from scae.rendering import PixelMixture
 
 COLOR_HIDDEN = 32

@@ -26,11 +26,12 @@ def mnist_release() -> ImageExperiment:
     """40x40 MNIST with 40 parts and 32 objects."""
     return ImageExperiment(
         name="mnist-release",
-        source="run_mnist.sh of the authors' release",
+        reference="run_mnist.sh of the authors' release",
         model=StackedConfig(
             image_size=(40, 40),
             parts=40,
             objects=32,
+            attention_pooling="released",
             set_transformer=SetTransformerConfig(presence="mask"),
             noise=NOISE,
         ),
@@ -47,15 +48,17 @@ def constellation_release() -> ConstellationExperiment:
     """Constellations in the release's world: smaller rotations, one global normalisation."""
     return ConstellationExperiment(
         name="constellation-release",
-        source="run_constellation.sh of the authors' release",
+        reference="run_constellation.sh of the authors' release",
         model=ConstellationConfig(
             set_transformer=SetTransformerConfig(
                 layers=4, heads=4, width=128, output=32, presence="mask"
             ),
+            prior_sparsity="released",
+            normalise=False,  # the data's global range is all there is
             noise=NOISE,
         ),
         loss=LossWeights(posterior_within=0.0, posterior_between=0.0, two_parts=10.0),
-        data=ConstellationDataConfig(max_rotation=90.0, normalise="global"),
+        data=ConstellationDataConfig(max_rotation=90.0, global_range=True),
         optimizer=OptimizerConfig(name="rmsprop", lr=1e-4),
         training=TrainingConfig(steps=300_000, batch=32),
     )

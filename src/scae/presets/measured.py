@@ -33,7 +33,7 @@ class Measurement:
 
 @cache
 def _rows() -> dict[str, Measurement]:
-    text = files("scae.experiments").joinpath("measured.json").read_text(encoding="utf-8")
+    text = files("scae.presets").joinpath("measured.json").read_text(encoding="utf-8")
     return {name: Measurement(**row) for name, row in json.loads(text).items()}
 
 
