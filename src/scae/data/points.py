@@ -133,6 +133,7 @@ def _read_npz(path: Path) -> Scenes:
 def _read_csv(path: Path) -> Scenes:
     points: dict[str, list[tuple[float, float]]] = {}
     objects: dict[str, list[int]] = {}
+    columns: list[str] = []
     line = 1
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:

@@ -5,6 +5,7 @@ one sentence that names the file.
 """
 
 import gzip
+import io
 import math
 import tarfile
 import warnings
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -74,11 +75,11 @@ def reason(error: Exception) -> str:
     return str(text).splitlines()[0].rstrip(".")[:200]
 
 
-def open_binary(path: Path) -> IO[bytes]:
+def open_binary(path: Path) -> io.BufferedIOBase:
     """Open a plain or gzipped file, told apart by its first bytes."""
     with open(path, "rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
-    return cast(IO[bytes], gzip.open(path)) if zipped else open(path, "rb")
+    return gzip.GzipFile(path) if zipped else open(path, "rb")
 
 
 def check_labels(path: Path, labels: np.ndarray, count: int) -> UInt8[np.ndarray, " images"]:
@@ -169,7 +170,7 @@ def read_cifar10(paths: Sequence[Path], name: str, split: str) -> ImageData:
                     batch = PurePosixPath(member.name).name
                     wanted = batch.startswith("test_batch" if split == "test" else "data_batch")
                     if wanted and (content := archive.extractfile(member)):
-                        records[batch] = _cifar10_records(path, content)
+                        records[batch] = _cifar10_records(path, cast(io.BufferedIOBase, content))
     if not records:
         raise bad_file(paths[0], "the CIFAR-10 archive", f"it has no batches of {split}")
     joined = np.concatenate([records[batch] for batch in sorted(records)])
@@ -178,7 +179,7 @@ def read_cifar10(paths: Sequence[Path], name: str, split: str) -> ImageData:
     return ImageData(images, labels, name, split, CIFAR10_CLASSES)
 
 
-def _cifar10_records(path: Path, file: IO[bytes]) -> UInt8[np.ndarray, "records 3073"]:
+def _cifar10_records(path: Path, file: io.BufferedIOBase) -> UInt8[np.ndarray, "records 3073"]:
     data = np.frombuffer(file.read(CIFAR10_BATCH * CIFAR10_RECORD + 1), np.uint8)
     if len(data) == 0 or len(data) % CIFAR10_RECORD:
         problem = f"a batch is not 1 to {CIFAR10_BATCH} records of {CIFAR10_RECORD} bytes"
@@ -201,12 +202,11 @@ def read_digits(split: str, size: int = DIGITS_SIZE) -> ImageData:
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name, or the one of an .npy file as `arr_0`."""
-    with reading(path, "a numpy file of numbers"):
-        loaded = np.load(path, allow_pickle=False)
+    with reading(path, "a numpy file of numbers"), open(path, "rb") as file:
+        loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return {"arr_0": loaded}
-        with loaded:
-            arrays = {key: loaded[key] for key in loaded.files}
+        arrays = {key: loaded[key] for key in loaded.files}
     return {key: array for key, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
