@@ -52,8 +52,7 @@ def test_resizes_and_blends_transparency_over_black(tmp_path: Path) -> None:
 def test_mixed_sizes_and_modes_are_refused(tmp_path: Path) -> None:
     data_files.write_image(tmp_path / "a.png", (9, 7))
     data_files.write_image(tmp_path / "b.png", (9, 8))
-    words = (str(tmp_path / "b.png"), "size", "9x8", "--data.size")
-    refuse(lambda: load_images(str(tmp_path)), *words)
+    refuse(lambda: load_images(str(tmp_path)), str(tmp_path / "b.png"), "9x8", "--data.size")
     data_files.write_image(tmp_path / "b.png", (9, 7), "L")
     refuse(lambda: load_images(str(tmp_path)), str(tmp_path / "b.png"), "mode", "grey", "RGB")
 

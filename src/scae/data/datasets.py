@@ -38,19 +38,16 @@ class Dataset:
     single: Mapping[str, str] = field(default_factory=dict)
     """One file that has all of a split."""
 
-    def find(self, folder: Path, split: str) -> list[Path]:
-        """Files of a split in a folder; empty when some are missing."""
-        single = self.single.get(split)
-        if single and (folder / single).is_file():
-            return [folder / single]
-        found: dict[str, Path] = {}
-        for name in self.files[split]:
-            paths = (*folder.glob(f"{name}.gz"), *folder.glob(name))  # plain ones win
-            alike = {path.name.removesuffix(".gz"): path for path in paths}
-            if not alike:
-                return []
-            found |= {key: alike[key] for key in sorted(alike, key=lambda key: (len(key), key))}
-        return list(found.values())
+    def find(self, root: Path, split: str) -> list[Path]:
+        """Files of a split under the data folder; empty when some are missing."""
+        for folder in (root / place for place in self.folders):
+            single = self.single.get(split)
+            if single and (folder / single).is_file():
+                return [folder / single]
+            alike = [_plain_or_gzipped(folder, name) for name in self.files[split]]
+            if all(alike):
+                return [path for paths in alike for path in paths]
+        return []
 
     def downloads(self, split: str) -> list[str]:
         """Published files that have a split."""
@@ -61,6 +58,13 @@ class Dataset:
         """The files of a split, in words."""
         names = " and ".join(self.files[split])
         return f"{names} (or {self.single[split]})" if split in self.single else names
+
+
+def _plain_or_gzipped(folder: Path, name: str) -> list[Path]:
+    """Files of a name or pattern in the order of their numbers; plain ones come first."""
+    paths = (*folder.glob(f"{name}.gz"), *folder.glob(name))
+    found = {path.name.removesuffix(".gz"): path for path in paths}
+    return [found[key] for key in sorted(found, key=lambda key: (len(key), key))]
 
 
 def _idx(home: str, folders: tuple[str, ...], mirrors: tuple[str, ...], *md5: str) -> Dataset:
@@ -156,11 +160,11 @@ class DatasetStatus:
     images: int | None = None
 
 
-def data_folder(data_dir: Path | str | None = None) -> Path | None:
-    """The folder given, else the one in SCAE_DATA, else None: the cache with downloads."""
+def data_folder(data_dir: Path | str | None = None) -> Path:
+    """The folder given, else the one in SCAE_DATA, else the cache of downloads."""
     given = data_dir if data_dir is not None else os.environ.get("SCAE_DATA")
     if not given:
-        return None
+        return cache_folder()
     folder = Path(given).expanduser()
     if not folder.is_dir():
         raise ScaeError(f"The data folder {folder} does not exist.")
@@ -174,31 +178,32 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("scae"))
 
 
-def find_files(name: str, split: str, data_dir: Path | str | None = None) -> list[Path]:
-    """Files of a split; downloads them when no data folder was given and they are absent."""
-    dataset = DATASETS[MADE_FROM.get(name, name)]
-    if found := _find(dataset, split, data_dir):
+def find_files(
+    name: str, split: str, data_dir: Path | str | None = None, fetch: bool = False
+) -> list[Path]:
+    """Files of a split; absent ones are downloaded to the cache, or anywhere with `fetch`."""
+    dataset, root = DATASETS[MADE_FROM.get(name, name)], data_folder(data_dir)
+    if found := dataset.find(root, split):
         return found
-    target = _target(dataset, data_dir)
-    problem = f"Data {name!r}, split {split}, needs {dataset.describe(split)} in {target}; "
+    folder = root / dataset.folders[0]
+    problem = f"Data {name!r}, split {split}, needs {dataset.describe(split)} in {folder}; "
     problem += f"get them from {dataset.home}"
-    if data_folder(data_dir) is not None or not dataset.mirrors:
+    if not dataset.mirrors or not (fetch or root == cache_folder()):
         raise ScaeError(f"{problem}.")
-    try:
-        return _download(dataset, split, target)
-    except ScaeError as error:
-        raise ScaeError(f"{problem}, since {error}") from None
+    for file in dataset.downloads(split):
+        if failures := _fetch(dataset, file, folder):
+            raise ScaeError(f"{problem}, since downloading failed: {', '.join(failures)}.")
+    return dataset.find(root, split)
 
 
 def download(name: str, data_dir: Path | str | None = None) -> list[Path]:
-    """Download the train and test splits of a data set into the data folder or the cache."""
+    """Files of the train and test splits; what is not in the data folder is downloaded to it."""
     dataset = DATASETS.get(MADE_FROM.get(name, name))
     if dataset is None or not dataset.mirrors:
         choice = ", ".join(key for key, value in DATASETS.items() if value.mirrors)
         raise ScaeError(f"There is nothing to download for {name!r}; choose one of {choice}.")
-    target = _target(dataset, data_dir)
-    paths = [path for split in ("train", "test") for path in _download(dataset, split, target)]
-    return list(dict.fromkeys(paths))
+    paths = [find_files(name, split, data_dir, fetch=True) for split in ("train", "test")]
+    return list(dict.fromkeys(path for split in paths for path in split))
 
 
 def read_split(
@@ -236,25 +241,14 @@ def _splits(name: str) -> tuple[str, ...]:
     return tuple(dataset.files) if dataset else ("train", "test")
 
 
-def _target(dataset: Dataset, data_dir: Path | str | None) -> Path:
-    """Where the files of a data set belong."""
-    return (data_folder(data_dir) or cache_folder()) / dataset.folders[0]
-
-
-def _find(dataset: Dataset, split: str, data_dir: Path | str | None) -> list[Path]:
-    root = data_folder(data_dir) or cache_folder()
-    found = (dataset.find(root / place, split) for place in dataset.folders)
-    return next((paths for paths in found if paths), [])
-
-
 def _status(name: str, split: str, data_dir: Path | str | None, read: bool) -> DatasetStatus:
     original = MADE_FROM.get(name, name)
     if original not in DATASETS:
         return DatasetStatus(name, split, "built in", "needs no files")
     dataset = DATASETS[original]
-    paths = _find(dataset, split, data_dir)
+    paths = dataset.find(root := data_folder(data_dir), split)
     if not paths:
-        detail = f"{dataset.describe(split)} not in {_target(dataset, data_dir)}"
+        detail = f"{dataset.describe(split)} not in {root / dataset.folders[0]}"
         return DatasetStatus(name, split, "missing", detail)
     detail = f"in {paths[0].parent}" if original == name else f"made from {original}"
     found = DatasetStatus(name, split, "found", detail, tuple(str(path) for path in paths))
@@ -275,25 +269,18 @@ def _md5(path: Path) -> str:
         return hashlib.file_digest(file, "md5").hexdigest()
 
 
-def _download(dataset: Dataset, split: str, folder: Path) -> list[Path]:
-    """Files of a split, each from the first mirror that has it with the published checksum.
-
-    A file that is there with that checksum is not downloaded again.
-    """
+def _fetch(dataset: Dataset, file: str, folder: Path) -> list[str]:
+    """Download a file with its published checksum; what went wrong if no mirror has it."""
     import pooch
 
-    paths = []
-    for file in dataset.downloads(split):
-        problems = []
-        for mirror in dataset.mirrors:
-            known = {file: f"md5:{dataset.md5[file]}"}
-            fetcher = pooch.create(folder, mirror, registry=known, retry_if_failed=RETRIES)
-            downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
-            try:
-                paths.append(Path(fetcher.fetch(file, downloader=downloader)))
-                break
-            except (OSError, ValueError) as error:  # requests' errors are OSErrors
-                problems.append(f"{mirror}{file} ({type(error).__name__})")
-        else:
-            raise ScaeError(f"downloading {file} failed: {', '.join(problems)}.")
-    return paths
+    failures = []
+    for mirror in dataset.mirrors:
+        known = {file: f"md5:{dataset.md5[file]}"}
+        fetcher = pooch.create(folder, mirror, registry=known, retry_if_failed=RETRIES)
+        downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
+        try:
+            fetcher.fetch(file, downloader=downloader)
+            return []
+        except (OSError, ValueError) as error:  # requests' errors are OSErrors
+            failures.append(f"{mirror}{file} ({type(error).__name__})")
+    return failures

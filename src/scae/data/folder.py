@@ -108,11 +108,9 @@ def _read_alike(
             problems.append(str(error))
             continue
         if images and image.shape != images[0].shape:
-            kind = "mode" if image.shape[1:] == images[0].shape[1:] else "size"
-            advice = "convert them to one mode" if kind == "mode" else "set --data.size"
             raise ScaeError(
-                f"Image {path} differs in {kind} from {files[kept[0]].name}: {_shape(image)} "
-                f"instead of {_shape(images[0])}; {advice}."
+                f"Image {path} is {_shape(image)}, but {files[kept[0]].name} is "
+                f"{_shape(images[0])}; set --data.size, or convert images to one mode."
             )
         images.append(image)
         kept.append(i)
