@@ -77,14 +77,6 @@ def test_offline_says_what_to_do_in_one_sentence(tmp_path: Path, served: dict) -
     refuse(lambda: download("digits"), "nothing to download", "mnist, fashion-mnist")
 
 
-def test_published_files_come_over_https() -> None:
-    for dataset in DATASETS.values():
-        assert all(url.startswith("https://") for url in (dataset.home, *dataset.mirrors))
-        assert all(len(md5) == 32 for md5 in dataset.md5.values())
-        for split in dataset.files if dataset.mirrors else ():
-            assert dataset.downloads(split)
-
-
 def test_missing_files_say_where_to_get_and_put_them(tmp_path: Path) -> None:
     for name, words in {
         "fashion-mnist": ("train-labels-idx1-ubyte", "https://"),

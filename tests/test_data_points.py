@@ -63,17 +63,13 @@ def test_scenes_too_far_away_for_float32_are_refused(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("", "scene,x,y"),
-        ("<html><body>no</body></html>", "scene,x,y"),
         ("x,y\n1,2\n", "scene,x,y"),
         ("scene,x,y\n", "no points"),
         ("scene,x,y\n1,2\n", "line 2"),
         ("scene,x,y\n1,2,3\n1,2,3,4\n", "line 3"),
         ("scene,x,y\n1,2,three\n", "numbers"),
         ("scene,x,y\n1,2,nan\n", "NaN"),
-        ("scene,x,y\n1,2,1e999\n", "NaN"),
         ("scene,x,y,object\n1,2,3,-1\n", "object"),
-        ("scene,x,y,object\n1,2,3,a\n", "object"),
-        ("scene,x,y\n1,2,\x00\n", "numbers"),
         ("scene,x,y\n" + "".join(f"{i},0,0\n" for i in range(5000)) + "0,1,1\n" * 5000, "5001"),
     ],
 )
@@ -90,7 +86,6 @@ ONES = np.ones((3, 4, 2))
     ("arrays", "words"),
     [
         ({"points": np.zeros((3, 4, 3))}, "(3, 4, 3)"),
-        ({"points": np.zeros((3, 2))}, "(3, 2)"),
         ({"other": ONES}, "found none"),
         ({"points": ONES * np.nan}, "NaN"),
         ({"points": ONES, "presence": np.ones((3, 5))}, "(3, 5)"),

@@ -166,24 +166,17 @@ def process_rows(size: int, rank: int, world: int) -> slice:
 
 
 def training_batches(experiment: Experiment, data_dir: Path | str | None = None) -> Batches:
-    """Batches for the training of an experiment."""
-    seed, data = experiment.training.seed, experiment.data
+    """Batches for the training of an experiment; shifts are drawn anew for every batch."""
+    seed = experiment.training.seed
     if isinstance(experiment, ImageExperiment):
-        batches = image_batches(experiment.data, seed, data_dir)
-        check_fits(experiment.model, batches.data, batches.canvas)
-        return batches
-    assert isinstance(data, ConstellationDataConfig)
+        config = _complete(experiment.data)
+        images = _read(config, config.split, data_dir)
+        check_fits(experiment.model, images, config.canvas)
+        return ImageBatches(images, seed, config.canvas, config.shift)
+    data = experiment.data
     if data.name == GENERATED:
         return ConstellationBatches(data, seed, experiment.training.steps)
     return PointBatches(load_points(data.name, data.global_range), seed)
-
-
-def image_batches(
-    config: ImageDataConfig, seed: int, data_dir: Path | str | None = None
-) -> ImageBatches:
-    """Batches of the configured images; padding and shifts are made anew for every batch."""
-    config = _complete(config)
-    return ImageBatches(_read(config, config.split, data_dir), seed, config.canvas, config.shift)
 
 
 def load_scenes(config: ConstellationDataConfig, seed: int, count: int) -> Scenes:

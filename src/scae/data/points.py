@@ -119,7 +119,9 @@ def _read_npz(path: Path) -> Scenes:
                 f"whole numbers of shape {points.shape[:2]}."
             )
     if points.dtype.kind not in "biuf" or not np.isin(presence, (0, 1)).all():
-        raise ScaeError(f"File {path} has points that are no numbers or presences but 0 and 1.")
+        raise ScaeError(
+            f"File {path} has points that are no numbers, or presences other than 0 and 1."
+        )
     # What an absent point holds, such as NaN, does not matter.
     points = np.where(presence[..., None] == 1, points, 0).astype(np.float64)
     return Scenes(
