@@ -2,11 +2,15 @@
 
 import gzip
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 from scipy.io import savemat
+
+from scae.errors import ScaeError
 
 
 def idx_bytes(array: np.ndarray) -> bytes:
@@ -78,3 +82,13 @@ def write_image(path: Path, size: tuple[int, int] = (9, 7), mode: str = "RGB", s
     pixels = np.random.default_rng(seed).integers(0, 256, shape).astype(np.uint8)
     Image.fromarray(pixels, mode).save(path)
     return pixels
+
+
+def refuse(call: Callable[[], object], *words: str) -> None:
+    """The call raises our error: one sentence that contains the given words."""
+    with pytest.raises(ScaeError) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message and message.endswith(".")
+    for word in words:
+        assert word in message, message

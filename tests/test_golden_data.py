@@ -8,11 +8,10 @@ import torch
 
 import golden_files
 from scae.config import ConstellationDataConfig
-from scae.data import scenes
+from scae.data import ImageBatches, ImageData, load_scenes
 from scae.data.constellations import Draws, arrange
-from scae.data.interface import ImageData, ImageSource
 
-RELEASED = ConstellationDataConfig(max_rotation=90.0, normalise="global")
+RELEASED = ConstellationDataConfig(max_rotation=90.0, global_range=True)
 
 
 def released_draws(seed: int, count: int) -> Draws:
@@ -38,7 +37,7 @@ def test_same_draws_give_the_releases_scenes(key: str, seed: int, count: int) ->
 
 def test_own_draws_have_the_releases_statistics() -> None:
     stats = json.loads(str(golden_files.load("constellation_data")["meta"]))["stats_100k"]
-    made = scenes(RELEASED, seed=3, count=20_000)
+    made = load_scenes(RELEASED, seed=3, count=20_000)
     present = made.presence.sum(1)
     histogram = torch.bincount(present.long(), minlength=12) / len(made)
     np.testing.assert_allclose(histogram, np.array(stats["n_present_hist"]) / 1e5, atol=0.012)
@@ -55,8 +54,8 @@ def test_shifts_are_uniform_where_the_release_is_nearly_so() -> None:
     golden = golden_files.load("pad_and_shift")
     dot = torch.zeros(13_000, 1, 28, 28, dtype=torch.uint8)
     dot[:, 0, 0, 0] = 255
-    source = ImageSource(ImageData(dot, None, "dots", "train"), 0, canvas=40, shift=6)
-    (batch,) = source.batch(0, 13_000)
+    batches = ImageBatches(ImageData(dot, None, "dots", "train"), 0, canvas=40, shift=6)
+    (batch,) = batches.batch(0, 13_000)
     for axis in (1, 2):
         offsets = batch[:, 0].amax(3 - axis).argmax(1)  # top-left corner, 0 to 12
         share = torch.bincount(offsets, minlength=13) / len(offsets)

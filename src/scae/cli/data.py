@@ -1,4 +1,4 @@
-"""`scae data list|check|download`: which data sets are there, and are they whole."""
+"""`scae data list|check|download`: which data sets are there, and are they complete."""
 
 from dataclasses import dataclass
 
@@ -29,17 +29,19 @@ class Check(List):
 
 @dataclass(frozen=True)
 class Download:
-    """Download a data set, checked against its published hashes."""
+    """Download a data set, checked against its published checksums."""
 
     name: tyro.conf.Positional[str]
     """Name of the data set, as `scae data list` has it."""
+    data_dir: DataDir = None
+    """Folder of data sets; default: SCAE_DATA, else the download cache."""
     json: bool = False
     """Print JSON."""
 
 
 ACTIONS = {
-    "list": "what is there",
-    "check": "read it all: is it whole",
+    "list": "which data sets are there",
+    "check": "read them all and compare checksums",
     "download": "fetch a data set",
 }
 
@@ -50,37 +52,26 @@ def command(arguments: list[str]) -> None:
     if action == "download":
         _download(parse(Download, rest, "data download"))
     else:
-        options = parse(Check if action == "check" else List, rest, f"data {action}")
-        _status(options, read=action == "check")
+        _status(parse(Check if action == "check" else List, rest, f"data {action}"))
 
 
-def _status(options: List, read: bool) -> None:
+def _status(options: List) -> None:
     with results_only(options.json):
-        from scae.data import check_data, list_data
+        from scae.data import dataset_status
 
-        rows = (check_data if read else list_data)(options.data_dir)
-    widths = [max(len(getattr(row, f)) for row in rows) for f in ("name", "split", "state")]
-    lines = [
-        f"{row.name:{widths[0]}}  {row.split:{widths[1]}}  {row.state:{widths[2]}}  {row.detail}"
-        for row in rows
-    ]
+        rows = dataset_status(options.data_dir, read=isinstance(options, Check))
+    name, split, state = (
+        max(len(getattr(row, column)) for row in rows) for column in ("name", "split", "state")
+    )
+    lines = [f"{r.name:{name}}  {r.split:{split}}  {r.state:{state}}  {r.detail}" for r in rows]
     show(rows, "\n".join(lines), options.json)
-    broken = [f"{row.name} {row.split}" for row in rows if row.state == "broken"]
-    if broken:
+    if broken := [f"{row.name} {row.split}" for row in rows if row.state == "broken"]:
         raise ScaeError(f"broken data: {', '.join(broken)}; replace the files named above.")
 
 
 def _download(options: Download) -> None:
     with results_only(options.json):
-        from scae.data.catalog import DATASETS, MADE_FROM, find
-        from scae.data.downloads import REMOTES
+        from scae.data import download
 
-        name = MADE_FROM.get(options.name, options.name)
-        if name not in DATASETS:
-            raise ScaeError(
-                f"There is nothing to download for {options.name!r}; "
-                f"choose one of {', '.join(REMOTES)}."
-            )
-        splits = [s for s in DATASETS[name].splits if s in ("train", "test")]
-        paths = [path for split in splits for path in find(name, split)]
+        paths = download(options.name, options.data_dir)
     show({"files": paths}, "\n".join(map(str, paths)), options.json)

@@ -1,35 +1,52 @@
-"""Images and point sets, from files or generated, through one small interface.
+"""Images and point sets, from files or generated.
 
-`load_images` gives whole splits for evaluation; `image_source` and `point_source` serve
-training batches as a pure function of (seed, step); `scenes` gives constellations with
-their ground truth.
+`load_images` and `load_scenes` give whole sets for evaluation; `training_batches` serves
+batches as a pure function of (seed, step).
 """
 
-from scae.data.arrays import from_arrays
-from scae.data.catalog import NAMES, DataStatus, check_data, list_data
-from scae.data.constellations import ConstellationSource
-from scae.data.interface import ImageData, ImageSource, Source
-from scae.data.loading import image_source, load_images, point_source, scenes
-from scae.data.point_files import load_points, normalised, read_points
-from scae.data.points import PointSource, Scenes
+from scae.data.datasets import (
+    DATASETS,
+    NAMES,
+    DatasetStatus,
+    data_folder,
+    dataset_status,
+    download,
+    find_files,
+)
+from scae.data.images import ImageData, from_arrays, image_array, unit_floats
+from scae.data.loaders import (
+    Batches,
+    ConstellationBatches,
+    ImageBatches,
+    PointBatches,
+    check_fits,
+    load_images,
+    load_scenes,
+    training_batches,
+)
+from scae.data.points import Scenes, load_points, read_points
 
 __all__ = [
+    "DATASETS",
     "NAMES",
-    "ConstellationSource",
-    "DataStatus",
+    "Batches",
+    "ConstellationBatches",
+    "DatasetStatus",
+    "ImageBatches",
     "ImageData",
-    "ImageSource",
-    "PointSource",
+    "PointBatches",
     "Scenes",
-    "Source",
-    "check_data",
+    "check_fits",
+    "data_folder",
+    "dataset_status",
+    "download",
+    "find_files",
     "from_arrays",
-    "image_source",
-    "list_data",
+    "image_array",
     "load_images",
     "load_points",
+    "load_scenes",
     "read_points",
-    "normalised",
-    "point_source",
-    "scenes",
+    "training_batches",
+    "unit_floats",
 ]

@@ -8,17 +8,15 @@ Each pattern p of a scene is kept with probability `keep` and placed as in the r
 that is, rotated about the origin (not its centre) and shifted less the larger it is.
 """
 
-import hashlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor
 
 from scae.config import ConstellationDataConfig
-from scae.data.interface import SCENE, rows_of, stream
-from scae.data.points import Scenes, normalise
+from scae.data.points import Scenes, global_range
+from scae.data.streams import SCENE, stream
 from scae.errors import ScaeError
 
 # Squares and triangles have the release's coordinates and order: side 2 around (2, 2).
@@ -32,7 +30,7 @@ PATTERNS: dict[str, tuple[tuple[float, float], ...]] = {
     "L": ((1, 1), (1, 2), (1, 3), (2, 1)),
 }
 
-# The release normalises 100 batches with one range.
+# The release maps 100 batches of 64 scenes by one range.
 BATCHES_PER_RANGE = 100
 SCENES_PER_RANGE = 6400
 
@@ -84,7 +82,7 @@ def draw(config: ConstellationDataConfig, rng: np.random.Generator, count: int) 
 
 
 def arrange(config: ConstellationDataConfig, draws: Draws) -> Scenes:
-    """Scenes that follow from given random numbers."""
+    """Scenes that follow from given random numbers; mapped by one range if so configured."""
     corners = [corners_of(p) for p in config.patterns]
     owner = np.repeat(np.arange(len(corners)), [len(c) for c in corners])  # (points,)
     angle = np.deg2rad(config.max_rotation) * (2 * draws.rotation - 1)  # (scenes, patterns)
@@ -100,60 +98,20 @@ def arrange(config: ConstellationDataConfig, draws: Draws) -> Scenes:
     points = np.take_along_axis(points, draws.order[..., None], 1)  # (scenes, points, 2)
     pattern_id = owner[draws.order]  # (scenes, points)
     presence = np.take_along_axis(draws.kept, pattern_id, 1)
+    made = torch.from_numpy(points)
+    if config.global_range:
+        made = global_range(made, made.flatten(0, 1))
     present = torch.from_numpy(presence).float()
-    normalised = normalise(torch.from_numpy(points), present.double(), config.normalise)
-    return Scenes(normalised.float(), present, torch.from_numpy(pattern_id))
-
-
-class ConstellationSource:
-    """Endless generated scenes; with `global` normalisation, one range per 100 batches."""
-
-    name = "constellations"
-
-    def __init__(self, config: ConstellationDataConfig, seed: int, steps: int = 0) -> None:
-        """`steps` is the length of the training, whose first share may have fuller scenes."""
-        check(config)
-        self.config, self._seed, self._full = config, seed, config.keep_share * steps
-        self._cached: tuple[tuple[int, int], Scenes] | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """Sha-256 of the generator's settings."""
-        return hashlib.sha256(repr(sorted(asdict(self.config).items())).encode()).hexdigest()
-
-    def batch(
-        self, step: int, size: int, rank: int = 0, world: int = 1
-    ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
-        """Points and presences of process `rank` of the global batch of `size` scenes."""
-        rows = rows_of(size, rank, world)
-        chunk, position = step, 0
-        if self.config.normalise == "global":
-            chunk, position = divmod(step, BATCHES_PER_RANGE)
-        if self._cached is None or self._cached[0] != (chunk, size):
-            count = size * (BATCHES_PER_RANGE if self.config.normalise == "global" else 1)
-            config = self._at_step(step - position)
-            draws = draw(config, stream(self._seed, SCENE, chunk), count)
-            self._cached = (chunk, size), arrange(config, draws)
-        scenes = self._cached[1]
-        rows = slice(position * size + rows.start, position * size + rows.stop)
-        return scenes.points[rows].clone(), scenes.presence[rows].clone()
-
-    def _at_step(self, step: int) -> ConstellationDataConfig:
-        """The generator's settings at a step of the training."""
-        if step >= self._full:
-            return self.config
-        return replace(self.config, keep=1 - (1 - self.config.keep) * step / self._full)
+    return Scenes(made.float(), present, torch.from_numpy(pattern_id))
 
 
 def generate(config: ConstellationDataConfig, seed: int, count: int) -> Scenes:
     """`count` scenes with ground truth; never those a training with the same seed sees."""
     check(config)
-    # A global range of few scenes would be narrower than the one training sees.
-    drawn = max(count, SCENES_PER_RANGE) if config.normalise == "global" else count
+    # A range of few scenes would be narrower than the one training sees.
+    drawn = max(count, SCENES_PER_RANGE) if config.global_range else count
     held_out = 1  # training keys have three numbers, this one has four
-    scenes = arrange(config, draw(config, stream(seed, SCENE, 0, held_out), drawn))
-    assert scenes.pattern_id is not None
-    return Scenes(scenes.points[:count], scenes.presence[:count], scenes.pattern_id[:count])
+    return arrange(config, draw(config, stream(seed, SCENE, 0, held_out), drawn)).first(count)
 
 
 def check(config: ConstellationDataConfig) -> None:
@@ -163,13 +121,5 @@ def check(config: ConstellationDataConfig) -> None:
     for pattern in config.patterns:
         corners_of(pattern)
     low, high = config.scale
-    if not 0 < low <= high < float("inf"):
-        raise ScaeError(f"The scale range must be positive and ascending, got {low} to {high}.")
-    if not 0 <= config.keep <= 1:
-        raise ScaeError(f"The probability `keep` must lie in [0, 1], got {config.keep}.")
-    if not 0 <= config.keep_share <= 1:
-        raise ScaeError(f"`keep_share` must lie in [0, 1], got {config.keep_share}.")
-    for field in ("max_rotation", "translation", "noise"):
-        value = getattr(config, field)
-        if not 0 <= value < float("inf"):
-            raise ScaeError(f"Constellations need a finite {field} of at least 0, got {value}.")
+    if low > high:
+        raise ScaeError(f"The scale range must be ascending, got {low} to {high}.")

@@ -1,5 +1,6 @@
 """Padding, shifting and resizing of whole batches of images."""
 
+import numpy as np
 import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
@@ -8,6 +9,14 @@ from torch.nn import functional
 from scae.errors import ScaeError
 
 CHUNK = 4096
+
+
+def draw_shifts(rng: np.random.Generator, count: int, shift: int) -> Int64[Tensor, "count 2"]:
+    """Independent vertical and horizontal shifts, uniform integers in [-shift, shift].
+
+    The release's are the same but for the extreme shift of -6, which it draws half as often.
+    """
+    return torch.from_numpy(rng.integers(-shift, shift, (count, 2), endpoint=True))
 
 
 def pad_and_shift(
@@ -39,8 +48,6 @@ def resize(
     images: UInt8[Tensor, "batch channels height width"], size: int
 ) -> UInt8[Tensor, "batch channels size size"]:
     """Resize images to a square of `size` pixels (bicubic, antialiased when shrinking)."""
-    if size < 1:
-        raise ScaeError(f"Images cannot be resized to {size} pixels.")
     resized = images.new_empty((*images.shape[:2], size, size))
     for start in range(0, len(images), CHUNK):  # floats of a whole data set may not fit
         chunk = images[start : start + CHUNK].float()

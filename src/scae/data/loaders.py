@@ -1,0 +1,272 @@
+"""From a name or a path to whole splits for evaluation, or to batches for training.
+
+A batch is a pure function of (seed, step): no iterator state exists, so a resumed run sees
+the batches it would have seen, and any process can compute its own rows.
+"""
+
+import hashlib
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from scae.config import (
+    ConstellationDataConfig,
+    Experiment,
+    ImageDataConfig,
+    ImageExperiment,
+    StackedConfig,
+)
+from scae.data.constellations import BATCHES_PER_RANGE, arrange, check, draw, generate
+from scae.data.datasets import NAMES, read_split
+from scae.data.folder import load_folder
+from scae.data.images import ImageData, unit_floats
+from scae.data.points import Scenes, load_points
+from scae.data.readers import read_array_images
+from scae.data.streams import ORDER, SCENE, SHIFT, split_key, stream
+from scae.data.transforms import draw_shifts, pad_and_shift, resize
+from scae.errors import ScaeError
+
+GENERATED = "constellations"
+MNIST40_CANVAS, MNIST40_SHIFT = 40, 6
+# Evaluation images are shifted once and for all; each split has shifts of its own.
+EVALUATION_SEED = 2019
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """Training data by step; a batch is what `loss_terms` takes after the model."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> tuple[Tensor, ...]:
+        """Rows of process `rank` of the global batch of `size` examples at `step`."""
+        ...
+
+
+class StoredBatches:
+    """Every example once per epoch, in an order that depends on (seed, epoch) only.
+
+    The last incomplete batch of an epoch is left out; which examples that concerns
+    changes with every epoch.
+    """
+
+    def __init__(self, data: ImageData | Scenes, seed: int) -> None:
+        self.name, self.seed, self._stored = data.name, seed, data
+        self._cached: tuple[int, np.ndarray] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self._stored.fingerprint
+
+    def indices(self, step: int, size: int) -> Int64[Tensor, " size"]:
+        """Examples of the global batch at `step`."""
+        count = len(self._stored)
+        if count < size:
+            raise ScaeError(
+                f"Data {self.name!r} has {count} examples, fewer than one batch of {size}; "
+                "use a smaller --training.batch or more data."
+            )
+        epoch, position = divmod(step, count // size)
+        if self._cached is None or self._cached[0] != epoch:
+            self._cached = epoch, stream(self.seed, ORDER, epoch).permutation(count)
+        return torch.from_numpy(self._cached[1][position * size : (position + 1) * size])
+
+
+class ImageBatches(StoredBatches):
+    """Batches of images, padded to a canvas and shifted at random when asked to."""
+
+    def __init__(
+        self, data: ImageData, seed: int, canvas: int | None = None, shift: int = 0
+    ) -> None:
+        super().__init__(data, seed)
+        self.data, self.canvas, self.shift = data, canvas, shift
+
+    def batch(
+        self, step: int, size: int, rank: int = 0, world: int = 1
+    ) -> tuple[Float[Tensor, "batch channels height width"]]:
+        """Images in [0, 1] of process `rank`."""
+        rows = process_rows(size, rank, world)
+        images = self.data.images[self.indices(step, size)[rows]]
+        if self.canvas is not None or self.shift:
+            shifts = draw_shifts(stream(self.seed, SHIFT, step), size, self.shift)[rows]
+            images = pad_and_shift(images, self.canvas, shifts)
+        return (unit_floats(images),)
+
+
+class PointBatches(StoredBatches):
+    """Batches of stored scenes."""
+
+    def __init__(self, scenes: Scenes, seed: int) -> None:
+        super().__init__(scenes, seed)
+        self.scenes = scenes
+
+    def batch(
+        self, step: int, size: int, rank: int = 0, world: int = 1
+    ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
+        """Points and presences of process `rank`."""
+        rows = self.indices(step, size)[process_rows(size, rank, world)]
+        return self.scenes.points[rows].float(), self.scenes.presence[rows]
+
+
+class ConstellationBatches:
+    """Endless generated scenes; with `global_range`, one range per 100 batches."""
+
+    name = GENERATED
+
+    def __init__(self, config: ConstellationDataConfig, seed: int, steps: int = 0) -> None:
+        """`steps` is the length of the training, whose first share may have fuller scenes."""
+        check(config)
+        self.config, self._seed, self._full = config, seed, config.keep_share * steps
+        self._cached: tuple[tuple[int, int], Scenes] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Sha-256 of the generator's settings."""
+        return hashlib.sha256(repr(sorted(asdict(self.config).items())).encode()).hexdigest()
+
+    def batch(
+        self, step: int, size: int, rank: int = 0, world: int = 1
+    ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
+        """Points and presences of process `rank`."""
+        rows = process_rows(size, rank, world)
+        per_chunk = BATCHES_PER_RANGE if self.config.global_range else 1
+        chunk, position = divmod(step, per_chunk)
+        if self._cached is None or self._cached[0] != (chunk, size):
+            config = self._at_step(step - position)
+            draws = draw(config, stream(self._seed, SCENE, chunk), size * per_chunk)
+            self._cached = (chunk, size), arrange(config, draws)
+        scenes = self._cached[1]
+        rows = slice(position * size + rows.start, position * size + rows.stop)
+        return scenes.points[rows].clone(), scenes.presence[rows].clone()
+
+    def _at_step(self, step: int) -> ConstellationDataConfig:
+        """The generator's settings at a step of the training."""
+        if step >= self._full:
+            return self.config
+        return replace(self.config, keep=1 - (1 - self.config.keep) * step / self._full)
+
+
+def process_rows(size: int, rank: int, world: int) -> slice:
+    """Rows of a global batch that belong to one process."""
+    if size < 1 or world < 1 or not 0 <= rank < world:
+        raise ScaeError(f"No batch of {size} examples for process {rank} of {world}.")
+    if size % world:
+        raise ScaeError(f"A batch of {size} examples cannot be split over {world} processes.")
+    share = size // world
+    return slice(rank * share, (rank + 1) * share)
+
+
+def training_batches(experiment: Experiment, data_dir: Path | str | None = None) -> Batches:
+    """Batches for the training of an experiment; shifts are drawn anew for every batch."""
+    seed = experiment.training.seed
+    if isinstance(experiment, ImageExperiment):
+        config = _complete(experiment.data)
+        images = _read(config, config.split, data_dir)
+        check_fits(experiment.model, images, config.canvas)
+        return ImageBatches(images, seed, config.canvas, config.shift)
+    data = experiment.data
+    if data.name == GENERATED:
+        return ConstellationBatches(data, seed, experiment.training.steps)
+    return PointBatches(load_points(data.name, data.global_range), seed)
+
+
+def load_scenes(config: ConstellationDataConfig, seed: int, count: int) -> Scenes:
+    """`count` scenes for evaluation, with ground truth; of a file, the first `count`."""
+    if config.name == GENERATED:
+        return generate(config, seed, count)
+    return load_points(config.name, config.global_range).first(count)
+
+
+def load_images(
+    data: str | ImageDataConfig,
+    split: str | None = None,
+    data_dir: Path | str | None = None,
+    strict: bool = False,
+) -> ImageData:
+    """A whole split (or several, "train+test") for evaluation, padded and shifted as configured.
+
+    Shifts are fixed: the same images are the same in every run. `data_dir` is the folder of
+    data sets; without it SCAE_DATA is used, and without that files are downloaded. `strict`
+    refuses unreadable images in a folder instead of leaving them out.
+    """
+    config = _complete(ImageDataConfig(name=data) if isinstance(data, str) else data)
+    images = _read(config, split or config.split, data_dir, strict)
+    if config.canvas is None and not config.shift:
+        return images
+    rng = stream(EVALUATION_SEED, SHIFT, split_key(images.split))
+    shifts = draw_shifts(rng, len(images), config.shift)
+    return replace(images, images=pad_and_shift(images.images, config.canvas, shifts))
+
+
+def check_fits(model: StackedConfig, data: ImageData, canvas: int | None = None) -> None:
+    """Refuse images of another size or number of channels than the model takes."""
+    channels, height, width = data.images.shape[1:]
+    if canvas is not None:
+        height = width = canvas
+    if (channels, height, width) != (model.channels, *model.image_size):
+        tall, wide = model.image_size
+        raise ScaeError(
+            f"The images of {data.name!r} are {height}x{width} with {channels} channels, but this "
+            f"model takes {tall}x{wide} with {model.channels}; use images of that size, "
+            "--data.size, or a model trained on yours."
+        )
+
+
+def _complete(config: ImageDataConfig) -> ImageDataConfig:
+    """Fill in what the name of a data set implies."""
+    if config.name == "mnist40" and config.canvas is None:
+        return replace(config, canvas=MNIST40_CANVAS, shift=MNIST40_SHIFT)
+    return config
+
+
+def _read(
+    config: ImageDataConfig, split: str, data_dir: Path | str | None, strict: bool = False
+) -> ImageData:
+    """Splits joined by +, resized but not padded."""
+    names = split.split("+")
+    if len(set(names)) != len(names):
+        raise ScaeError(f"Split {split!r} is not a list of different splits such as train+test.")
+    parts = [_read_split(config, names[0], data_dir, strict)]
+    data = parts[0]
+    if data.split != "all":  # data without splits is never taken twice
+        parts += [_read_split(config, name, data_dir, strict) for name in names[1:]]
+    if len(parts) > 1:
+        if len({(part.images.shape[1:], part.classes) for part in parts}) > 1:
+            raise ScaeError(f"Splits {split} of {data.name!r} differ in image size or classes.")
+        labels = [part.labels for part in parts if part.labels is not None]
+        data = replace(
+            data,
+            images=torch.cat([part.images for part in parts]),
+            labels=torch.cat(labels) if len(labels) == len(parts) else None,
+            split=split,
+            files=tuple(name for part in parts for name in part.files),
+            published=sum(part.published or 0 for part in parts) or None,
+        )
+    if config.size is not None and data.images.shape[2:] != (config.size, config.size):
+        data = replace(data, images=resize(data.images, config.size))
+    return data
+
+
+def _read_split(
+    config: ImageDataConfig, split: str, data_dir: Path | str | None, strict: bool
+) -> ImageData:
+    if config.name in NAMES:
+        return read_split(config.name, split, data_dir, config.size)
+    path = Path(config.name).expanduser()
+    if path.suffix in (".npz", ".npy"):
+        return read_array_images(path, split)
+    if path.is_dir():
+        return load_folder(path, split, config.size, strict)
+    raise ScaeError(
+        f"{config.name!r} is neither a data set ({', '.join(NAMES)}) nor a folder of images nor "
+        "an .npz or .npy file."
+    )
