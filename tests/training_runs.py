@@ -1,4 +1,4 @@
-"""Small trainings that tests start as processes of their own, to kill them or to pair them."""
+"""Small trainings for tests, also as processes of their own, to kill them or to pair them."""
 
 import multiprocessing
 import os
@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -20,31 +20,30 @@ from torch import Tensor
 from scae.config import (
     ConstellationConfig,
     ConstellationExperiment,
-    ImageDataConfig,
+    Experiment,
     ImageExperiment,
     LossWeights,
     OptimizerConfig,
+    ScheduleConfig,
     SetTransformerConfig,
     StackedConfig,
     TrainingConfig,
 )
-from scae.data.constellations import ConstellationSource
-from scae.data.interface import ImageData, ImageSource, Source
-from scae.errors import ScaeError
-from scae.training import TrainedRun, read_table, train
+from scae.training import TrainedRun, train
+from scae.training.run_folder import checkpoint_paths
 
 TRAINING = TrainingConfig(
     steps=24, batch=8, log_every=2, checkpoint_every=5, diagnose_every=8, seed=3
 )
+ENCODER = SetTransformerConfig(layers=1, heads=2, width=8, output=8)
 
 
 def points_experiment(**training: Any) -> ConstellationExperiment:
     """A constellation model that takes milliseconds per step."""
-    encoder = SetTransformerConfig(layers=1, heads=2, width=8, output=8)
     return ConstellationExperiment(
         "test",
         "no paper",
-        ConstellationConfig(set_transformer=encoder, capsule_hidden=8, capsule_params=4),
+        ConstellationConfig(set_transformer=ENCODER, capsule_hidden=8, capsule_params=4),
         LossWeights(two_parts=1.0),
         optimizer=OptimizerConfig(lr=1e-3, average=0.9, schedule="cosine", clip=10.0),
         training=replace(TRAINING, **training),
@@ -53,7 +52,6 @@ def points_experiment(**training: Any) -> ConstellationExperiment:
 
 def images_experiment(**training: Any) -> ImageExperiment:
     """A stacked model that takes milliseconds per step."""
-    encoder = SetTransformerConfig(layers=1, heads=1, width=8, output=8)
     model = StackedConfig(
         image_size=(12, 12),
         parts=5,
@@ -62,7 +60,7 @@ def images_experiment(**training: Any) -> ImageExperiment:
         special_features=4,
         cnn_channels=(8, 8),
         cnn_strides=(2, 1),
-        set_transformer=encoder,
+        set_transformer=ENCODER,
         capsule_hidden=8,
         capsule_params=4,
     )
@@ -70,43 +68,69 @@ def images_experiment(**training: Any) -> ImageExperiment:
         "test",
         "no paper",
         model,
-        data=ImageDataConfig(shift=1),
-        optimizer=OptimizerConfig(lr=1e-3),
+        schedule=ScheduleConfig(min_scale_start=0.5, posterior_from=0.2, posterior_until=0.9),
+        optimizer=OptimizerConfig(name="adam", lr=1e-3, average=0.9),
         training=replace(TRAINING, **training),
     )
 
 
-def guided_experiment(**training: Any) -> ImageExperiment:
-    """The same in stages, with objects guided by steady groups of images."""
-    stages = {"part_share": 0.4, "object_share": 0.4, "jitter": 1.0}
-    experiment = images_experiment(**stages | training)
-    model = replace(experiment.model, classes=4)
-    return replace(experiment, model=model, loss=LossWeights(guidance=1.0))
+EXPERIMENTS: dict[str, Callable[..., Experiment]] = {
+    "points": points_experiment,
+    "images": images_experiment,
+}
 
 
-def image_data(labels: Tensor | None = None) -> ImageData:
-    """Random images; what they show does not matter here."""
-    generator = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (40, 1, 12, 12), generator=generator, dtype=torch.uint8)
-    return ImageData(images, labels, "noise", "train")
+class RandomBatches:
+    """Random scenes or images: a pure function of the step. What they show does not matter.
+
+    `pause` leaves time to be killed between any two steps; `before` is called with each step.
+    """
+
+    name = "random"
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        pause: float = 0.0,
+        before: Callable[[int], None] = lambda step: None,
+        fingerprint: str = "0",
+    ) -> None:
+        self.is_images = isinstance(experiment, ImageExperiment)
+        self.pause, self.before, self.fingerprint = pause, before, fingerprint
+
+    def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> tuple[Tensor, ...]:
+        time.sleep(self.pause)
+        self.before(step)
+        generator = torch.Generator().manual_seed(step)
+        rows = slice(rank * size // world, (rank + 1) * size // world)
+        if self.is_images:
+            return (torch.rand(size, 1, 12, 12, generator=generator)[rows],)
+        points = torch.rand(size, 11, 2, generator=generator)
+        presence = (torch.rand(size, 11, generator=generator) < 0.7).float()
+        return points[rows], presence[rows]
 
 
-def source_of(experiment: ConstellationExperiment | ImageExperiment) -> Source:
-    """Batches for one of the experiments above."""
-    seed = experiment.training.seed
-    if isinstance(experiment, ConstellationExperiment):
-        return ConstellationSource(experiment.data, seed)
-    return ImageSource(image_data(), seed, shift=experiment.data.shift)
-
-
-def run(
-    experiment: ConstellationExperiment | ImageExperiment, folder: Path, **options: Any
-) -> TrainedRun:
+def run(experiment: Experiment, folder: Path, **options: Any) -> TrainedRun:
     """Train quickly: one thread, no TensorBoard, no bar."""
     torch.set_num_threads(1)
     options = {"loggers": [], "progress": False, "accelerator": "cpu"} | options
-    source = options.pop("source", None) or source_of(experiment)
-    return train(experiment, source, folder, **options)
+    options.setdefault("batches", RandomBatches(experiment))
+    return train(experiment, folder, **options)
+
+
+def weights_of(folder: Path) -> bytes:
+    """The bytes of the final weights."""
+    return (folder / "weights.safetensors").read_bytes()
+
+
+def saved_steps(folder: Path) -> list[int]:
+    """Steps of the checkpoints of a run."""
+    return [int(p.stem.removeprefix("step")) for p in checkpoint_paths(folder / "checkpoints")]
+
+
+def partial_files(folder: Path) -> list[Path]:
+    """What a writer killed in the middle left behind."""
+    return list(folder.rglob("*.partial"))
 
 
 @cache
@@ -127,6 +151,14 @@ def start(target: Callable[..., None], *arguments: Any) -> BaseProcess:
     return process
 
 
+def train_in_process(
+    kind: str, folder: Path, resume: bool, changes: dict[str, Any], pause: float = 0.0
+) -> None:
+    """Train one of the experiments by name, as the target of a process."""
+    experiment = EXPERIMENTS[kind](**changes)
+    run(experiment, folder, resume=resume, batches=RandomBatches(experiment, pause))
+
+
 def run_member(rank: int, world: int, port: int, target: Callable[..., None], *args: Any) -> None:
     """Call a function as process `rank` of `world`, as torchrun would set it up."""
     os.environ.update(
@@ -139,7 +171,6 @@ def run_member(rank: int, world: int, port: int, target: Callable[..., None], *a
         GROUP_RANK="0",
         TORCHELASTIC_RUN_ID="test",
     )
-    torch.set_num_threads(1)
     from lightning.fabric.utilities.rank_zero import rank_zero_only
 
     rank_zero_only.rank = rank  # read from the environment at import, before the fork
@@ -154,50 +185,9 @@ def start_members(world: int, target: Callable[..., None], *args: Any) -> list[B
     return [start(run_member, rank, world, port, target, *args) for rank in range(world)]
 
 
-EXPERIMENTS = {
-    "points": points_experiment,
-    "images": images_experiment,
-    "stages": partial(images_experiment, part_share=0.4, object_share=0.4),
-    "guided": guided_experiment,
-}
-
-
-def weights_of(folder: Path) -> bytes:
-    """The bytes of the final weights."""
-    return (folder / "weights.safetensors").read_bytes()
-
-
-def partial_files(folder: Path) -> list[Path]:
-    """What a writer killed in the middle left behind."""
-    return list(folder.rglob("*.partial"))
-
-
-class Slow:
-    """A source that leaves time to be killed between any two steps."""
-
-    def __init__(self, source: Source, pause: float) -> None:
-        self.source, self.name, self.fingerprint = source, source.name, source.fingerprint
-        self.pause = pause
-
-    def batch(self, *arguments: int) -> tuple[Tensor, ...]:
-        time.sleep(self.pause)
-        return self.source.batch(*arguments)
-
-
-def train_in_process(kind: str, folder: Path, resume: bool, changes: dict, pause: float) -> None:
-    """Train one of the experiments by name, as the target of a process."""
-    experiment = EXPERIMENTS[kind](**changes)
-    run(experiment, folder, resume=resume, source=Slow(source_of(experiment), pause))
-
-
-def wait_for_step(folder: Path, step: int, process: Any, seconds: float = 300) -> None:
-    """Return when the training has recorded the step."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and process.is_alive():
-        try:
-            if read_table(folder / "metrics.csv")["step"][-1] >= step:
-                return
-        except (ScaeError, KeyError):
-            pass
+def wait_for_checkpoint(folder: Path, step: int, process: BaseProcess) -> None:
+    """Return when the run has a checkpoint of the step or a later one."""
+    deadline = time.monotonic() + 120
+    while not (steps := saved_steps(folder)) or steps[-1] < step:
+        assert process.is_alive() and time.monotonic() < deadline
         time.sleep(0.002)
-    raise AssertionError("the training did not get to the step")

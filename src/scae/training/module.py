@@ -1,198 +1,169 @@
-"""One training step: a pure function of the weights, the optimiser, the seed and the step."""
+"""The training step of every model: losses, schedules, and what is logged."""
 
-import contextlib
-from contextlib import AbstractContextManager
+import hashlib
+import time
+import warnings
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
-import torch.distributed as dist
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
 from scae.config import Experiment
-from scae.data.interface import Source
-from scae.distributed import rank, world
 from scae.errors import ScaeError
+from scae.losses import loss_terms
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
-from scae.schedules import loss_weights_at, min_scale_at
-from scae.training.averaging import WeightAverage
-from scae.training.guards import Guard, Verdict
-from scae.training.numbers import check_optimizer
-from scae.training.optimizers import build_optimizer, learning_rate_factor
-from scae.training.signals import StopRequest
-from scae.training.step_seed import step_seed
+from scae.schedules import loss_weights_at, min_scale_at, posterior_factor_at
+from scae.training.optimizers import build_optimizer, build_schedule
+
+RECORD = "scae"
+"""Key of our own values in a checkpoint."""
 
 
-class TrainingModule(pl.LightningModule):
-    """Model, optimiser, guard and counters.
+def step_seed(seed: int, step: int) -> int:
+    """Seed of everything random in one step, so that resuming needs no generator state."""
+    digest = hashlib.blake2b(f"{seed} {step}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1
 
-    Updates are made by hand rather than by Lightning, so that a step with a non-finite
-    gradient can be judged before it touches the weights, and so that `step` also counts the
-    steps that were skipped.
+
+class CapsuleTraining(pl.LightningModule):
+    """A model and its losses; step `n` depends on the weights, the seed and `n` alone.
+
+    A step whose loss or gradient is not finite changes nothing: not the weights, not the
+    optimiser, not the averaged weights.
     """
 
-    def __init__(
-        self, model: CapsuleModel, experiment: Experiment, source: Source, stop: StopRequest
-    ) -> None:
+    def __init__(self, model: CapsuleModel, experiment: Experiment, fingerprint: str) -> None:
         super().__init__()
-        self.automatic_optimization = False
         self.model = model
         self.experiment = experiment
-        self.source = source
-        self.stop = stop
-        self.stopping = False
-        self.step = 0
-        self.seconds = 0.0
-        self.guard = Guard.of(experiment.training)
-        self.verdict = Verdict.UPDATE
-        self.loss_names = ["loss"]
-        self.losses = torch.zeros(1)
-        self.gradient_norm = torch.zeros(())
-        self.learning_rate = 0.0
-        decay = experiment.optimizer.average
-        self.average = WeightAverage(model, decay) if decay is not None else None
-        self.scaler = torch.amp.GradScaler("cuda", enabled=False)
-        self._precision = torch.float32
-        terms = model.loss_terms
-        self._loss_terms = torch.compile(terms) if experiment.training.compile else terms
-        self._batch: tuple[int, tuple[Tensor, ...]] | None = None
-
-    def configure_optimizers(self) -> Optimizer:
-        """The optimiser; learning rates are set before every step, so it needs no scheduler."""
-        config = self.experiment
-        check_optimizer(config.optimizer)
-        optimizer = build_optimizer(self.model, config.optimizer, config.training.batch)
-        self._base_rates = [group["lr"] for group in optimizer.param_groups]
-        return optimizer
+        self.fingerprint = fingerprint
+        self.skipped_steps = 0
+        self.nonfinite_in_a_row = 0
+        self.losses: dict[str, Tensor] = {}
+        compiled = experiment.training.compile
+        self._loss_terms = torch.compile(loss_terms) if compiled else loss_terms
+        self._seconds_before = 0.0
+        self._started: float | None = None
+        self._logged = (0.0, 0)
 
     @property
-    def optimizer(self) -> Optimizer:
-        """The bare optimiser without Lightning's wrapper, which would count only updates."""
-        optimizer = self.optimizers(use_pl_optimizer=False)
-        assert isinstance(optimizer, Optimizer)
-        return optimizer
+    def seconds(self) -> float:
+        """Time spent training, over all resumptions."""
+        now = 0.0 if self._started is None else time.monotonic() - self._started
+        return self._seconds_before + now
 
-    def on_fit_start(self) -> None:
-        """Settle what depends on the device."""
-        if self.average is not None:
-            self.average.to(self.device)
-        self._precision = _precision(self.experiment.training.precision, self.device)
-        scaled = self._precision == torch.float16
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=scaled)
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
+        """The optimiser, and its learning rates as a function of the step."""
+        config = self.experiment
+        optimizer = build_optimizer(self.model, config.optimizer, config.training.batch)
+        schedule = build_schedule(optimizer, config.optimizer, config.training.steps)
+        every_step = {"scheduler": schedule, "interval": "step", "name": "lr"}
+        return {"optimizer": optimizer, "lr_scheduler": every_step}  # type: ignore[typeddict-item]
 
-    def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:
-        """End the training (-1 to Lightning) when no step is left, or to stop before one."""
-        return -1 if self.step >= self.experiment.training.steps else None
+    def on_train_start(self) -> None:
+        """Start the clock."""
+        self._started = time.monotonic()
+        self._logged = self._started, self.global_step
 
-    def training_step(self, tick: int, index: int) -> None:
-        """Compute loss and gradient of step `self.step` and, if they are finite, update."""
-        config, step = self.experiment, self.step
-        torch.manual_seed(step_seed(config.training.seed, step))
-        optimizer = self.optimizer
-        self._set_learning_rate(optimizer)
-        optimizer.zero_grad(set_to_none=True)
+    def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+        """The loss of a batch, with noise, loss weights and vote scale of the present step."""
+        config, step = self.experiment, self.global_step
         progress = step / config.training.steps
-        weights = loss_weights_at(config.loss, config.schedule, progress)
-        if isinstance(self.model, StackedCapsuleAutoencoder):
-            floor = min_scale_at(config.schedule, self.model.config.min_scale, progress)
-            self.model.object_decoder.min_scale.fill_(floor)
-        with self._autocast():
-            terms = self._loss_terms(*self._take_batch(step))
-            loss = terms.total(weights)
+        torch.manual_seed(step_seed(config.training.seed, step))
+        min_scale = self._set_min_scale(progress)
+        terms = self._loss_terms(self.model, *batch)
+        loss = terms.total(loss_weights_at(config.loss, config.schedule, progress))
         if not loss.requires_grad:
             raise ScaeError(
                 "No term of the loss that depends on the weights has a weight above 0; set "
                 "loss.image, loss.part or another loss weight."
             )
-        self.manual_backward(self.scaler.scale(loss))
-        self.scaler.unscale_(optimizer)
+        named = {name: term.detach() for name, term in terms.named().items()}
+        self.losses = {"loss": loss.detach(), **named}
+        if self._is_log_step:
+            shown = {name: self.losses.pop(name) for name in ("image_ll", "part_ll")}
+            self.log_dict(shown, prog_bar=True, sync_dist=True)
+            self.log_dict(self.losses, sync_dist=True)
+            self.losses |= shown
+            self.log("posterior_factor", posterior_factor_at(config.schedule, progress))
+            if min_scale is not None:
+                self.log("min_scale", min_scale)
+            self._log_speed()
+        return loss
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Clip the gradient's global norm, or drop a gradient that is not finite."""
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = get_total_norm(gradients)
-        # The next batch is prepared while a GPU still works on this one.
-        self._batch = None
-        if step + 1 < config.training.steps:
-            self._batch = step + 1, self._fetch(step + 1)
-        loss_finite, finite = self._judge(loss.detach(), norm)
-        overflow = loss_finite and self.scaler.is_enabled() and self.scaler.get_scale() > 1
-        self.verdict = self.guard.judge(finite, overflow)
-        if self.verdict is Verdict.UPDATE:
-            if config.optimizer.clip is not None:
-                clip_grads_with_norm_(self.model.parameters(), config.optimizer.clip, norm)
-            self.scaler.step(optimizer)
-            if self.average is not None:
-                self.average.update()
-        if self.scaler.is_enabled():
-            self.scaler.update()
-        named = {name: term.detach() for name, term in terms.named().items()}
-        self.loss_names = ["loss", *named]
-        self.losses = torch.stack([loss.detach(), *named.values()])
-        self.gradient_norm = norm
-        self.step = step + 1
+        finite = bool(torch.isfinite(norm) & torch.isfinite(self.losses["loss"]))
+        if self.trainer.strategy.reduce_boolean_decision(finite, all=True):
+            self.nonfinite_in_a_row = 0
+            if gradient_clip_val is not None:
+                clip_grads_with_norm_(self.model.parameters(), gradient_clip_val, norm)
+        else:
+            # Optimisers leave parameters without gradient, and their own state, alone.
+            optimizer.zero_grad(set_to_none=True)
+            self._count_skipped_step()
+        if self._is_log_step:
+            self.log("gradient_norm", norm)
+            self.log("skipped_steps", float(self.skipped_steps))
 
-    def cause(self) -> str:
-        """Why the last step was bad, as far as can be told."""
-        batch = self._fetch(self.step - 1)
-        if not all(bool(torch.isfinite(x).all()) for x in batch):
-            return f"the batch of step {self.step - 1} itself contains NaN or infinity"
-        count = self.guard.in_a_row
-        times = f"{count} times in a row" if count > 1 else "once"
-        bad = [n for n, v in zip(self.loss_names, self.losses.tolist(), strict=True) if v - v != 0]
-        if bad:
-            return f"the loss was not finite {times} (not finite: {', '.join(bad)})"
-        return f"the gradient was not finite {times}"
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Add our counters; a checkpoint of weights that are not finite is never written."""
+        if not all(bool(torch.isfinite(p).all()) for p in self.model.parameters()):
+            raise ScaeError(
+                f"Training stopped: the weights are not finite after step {self.global_step}. "
+                "Lower optimizer.lr or set optimizer.clip; the checkpoints before it stay."
+            )
+        checkpoint[RECORD] = {
+            "fingerprint": self.fingerprint,
+            "seconds": self.seconds,
+            "skipped_steps": self.skipped_steps,
+            "nonfinite_in_a_row": self.nonfinite_in_a_row,
+        }
 
-    def forget_batch(self) -> None:
-        """Drop the batch prepared for the next step, after the step was changed."""
-        self._batch = None
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take over the counters."""
+        record = checkpoint[RECORD]
+        self._seconds_before = record["seconds"]
+        self.skipped_steps = record["skipped_steps"]
+        self.nonfinite_in_a_row = record["nonfinite_in_a_row"]
 
-    def _take_batch(self, step: int) -> tuple[Tensor, ...]:
-        if self._batch is not None and self._batch[0] == step:
-            return self._batch[1]
-        return self._fetch(step)
+    @property
+    def _is_log_step(self) -> bool:
+        return (self.global_step + 1) % self.experiment.training.log_every == 0
 
-    def _fetch(self, step: int) -> tuple[Tensor, ...]:
-        batch = self.source.batch(step, self.experiment.training.batch, rank(), world())
-        if self.device.type == "cpu":
-            return batch
-        return tuple(x.pin_memory().to(self.device, non_blocking=True) for x in batch)
+    def _set_min_scale(self, progress: float) -> float | None:
+        if not isinstance(self.model, StackedCapsuleAutoencoder):
+            return None
+        scale = min_scale_at(self.experiment.schedule, self.model.config.min_scale, progress)
+        self.model.object_decoder.min_scale.fill_(scale)
+        return scale
 
-    def _set_learning_rate(self, optimizer: Optimizer) -> None:
-        config = self.experiment
-        factor = learning_rate_factor(config.optimizer, self.step, config.training.steps)
-        factor *= self.guard.lr_factor
-        for group, base in zip(optimizer.param_groups, self._base_rates, strict=True):
-            group["lr"] = base * factor
-        self.learning_rate = config.optimizer.lr * factor
+    def _log_speed(self) -> None:
+        now, (then, step) = time.monotonic(), self._logged
+        self._logged = now, self.global_step
+        examples = (self.global_step - step) * self.experiment.training.batch
+        if examples:
+            self.log("images_per_second", examples / max(now - then, 1e-9), prog_bar=True)
 
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if self._precision == torch.float32:
-            return contextlib.nullcontext()
-        return torch.autocast(self.device.type, self._precision)
-
-    def _judge(self, loss: Tensor, norm: Tensor) -> tuple[bool, bool]:
-        """Whether the loss, and loss and gradient, are finite on every process.
-
-        The step's only wait for the device; it also settles whether any process was asked
-        to stop, so that all stop at the same step.
-        """
-        stop = self.stop.signal is not None
-        bad_loss = ~torch.isfinite(loss)
-        bad = bad_loss | ~torch.isfinite(norm)
-        if world() == 1:
-            self.stopping = stop
-            return not bool(bad_loss), not bool(bad)
-        flags = torch.stack([bad_loss, bad, bad.new_full((), stop)]).to(torch.int32)
-        dist.all_reduce(flags, dist.ReduceOp.MAX)
-        loss_bad, any_bad, self.stopping = map(bool, flags.tolist())
-        return not loss_bad, not any_bad
-
-
-def _precision(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        native = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
-        return torch.bfloat16 if native else torch.float32
-    if name == "16" and device.type == "cpu":
-        raise ScaeError("training.precision 16 needs a GPU; use 32, bf16 or auto on a CPU.")
-    return {"32": torch.float32, "bf16": torch.bfloat16, "16": torch.float16}[name]
+    def _count_skipped_step(self) -> None:
+        self.skipped_steps += 1
+        self.nonfinite_in_a_row += 1
+        if self.skipped_steps == 1 and self.trainer.is_global_zero:
+            names = [n for n, value in self.losses.items() if not bool(torch.isfinite(value))]
+            cause = ", ".join(names) or "the gradient"
+            warnings.warn(
+                f"Step {self.global_step}: not finite: {cause}. The step was skipped; further "
+                "ones are counted as skipped_steps.",
+                stacklevel=1,
+            )

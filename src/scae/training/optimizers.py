@@ -11,7 +11,6 @@ from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from scae.config import OptimizerConfig
-from scae.errors import ScaeError
 
 ADAM_EPSILON = 1e-8
 
@@ -49,16 +48,11 @@ class TFRMSProp(Optimizer):
         epsilon: float = 1e-10,
         decay: float = 0.9,
     ) -> None:
-        for name, value in (("lr", lr), ("momentum", momentum), ("epsilon", epsilon)):
-            if not value >= 0:
-                raise ScaeError(f"RMSProp's {name} is {value}; give a value of at least 0.")
-        if not 0 <= decay < 1:
-            raise ScaeError(f"RMSProp's decay is {decay}; give a value in [0, 1).")
         defaults = {"lr": lr, "momentum": momentum, "epsilon": epsilon, "decay": decay}
         super().__init__(params, defaults)
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient."""
         loss = None
         if closure is not None:
@@ -97,19 +91,12 @@ def build_optimizer(model: TwoLevelModel, config: OptimizerConfig, batch: int) -
         epsilon = (10 * batch) ** -2 if config.epsilon is None else config.epsilon
         return TFRMSProp(groups, lr=config.lr, momentum=config.momentum, epsilon=epsilon)
     epsilon = ADAM_EPSILON if config.epsilon is None else config.epsilon
-    devices = {p.device.type for group in groups for p in group["params"]}
-    # Fused kernels unscale half-precision gradients inside the update: too late for clipping.
-    fused = devices <= ({"cpu", "cuda"} if config.clip is None else {"cpu"})
+    # On a GPU fused kernels unscale 16-bit gradients inside the update: too late for clipping.
+    fused = all(p.device.type == "cpu" for group in groups for p in group["params"])
+    options: dict[str, Any] = {"betas": config.betas, "eps": epsilon, "fused": fused}
     if config.name == "adam":
-        return Adam(groups, lr=config.lr, betas=config.betas, eps=epsilon, fused=fused)
-    return AdamW(
-        groups,
-        lr=config.lr,
-        betas=config.betas,
-        eps=epsilon,
-        weight_decay=config.weight_decay,
-        fused=fused,
-    )
+        return Adam(groups, lr=config.lr, **options)
+    return AdamW(groups, lr=config.lr, weight_decay=config.weight_decay, **options)
 
 
 def _parameter_groups(model: TwoLevelModel, config: OptimizerConfig) -> list[dict[str, Any]]:
@@ -138,10 +125,7 @@ def learning_rate_factor(config: OptimizerConfig, step: int, steps: int) -> floa
     smoothly, ``decay ** (step / decay_steps)``; the cosine falls from the end of the warm-up
     and would reach ``final_lr`` at ``steps``, so the last update still moves the weights.
     """
-    if step < config.warmup:
-        warm = (step + 1) / config.warmup
-    else:
-        warm = 1.0
+    warm = min(1.0, (step + 1) / max(1, config.warmup))
     if config.schedule == "exponential":
         return warm * config.decay ** (step / config.decay_steps)
     if config.schedule == "cosine":

@@ -1,0 +1,184 @@
+"""What Lightning's own callbacks lack: atomic checkpoints, orderly stops, diagnostics."""
+
+import io
+import os
+import signal
+import sys
+import threading
+import warnings
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from lightning.fabric.plugins.io import TorchCheckpointIO
+from lightning.pytorch.callbacks import Callback, TQDMProgressBar, WeightAveraging
+from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
+from torch import Tensor
+
+from scae import files
+from scae.diagnostics import diagnose, symptoms
+from scae.errors import ScaeError
+from scae.training.data_module import StepData
+from scae.training.module import CapsuleTraining
+from scae.training.run_folder import checkpoint_path, checkpoint_paths
+
+# Before this many steps capsules that do nothing are not a symptom yet.
+MIN_WARNING_STEP = 1000
+
+
+class AtomicCheckpoints(TorchCheckpointIO):
+    """Checkpoint files that are whole or not there; the newest `keep` of them stay.
+
+    Lightning's own writer moves a file from the temporary folder, which may be on another
+    disk, so that a kill could leave a part of it.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self.keep = keep
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None
+    ) -> None:
+        """Write a checkpoint, then remove the oldest."""
+        buffer = io.BytesIO()
+        torch.save(checkpoint, buffer)
+        files.write_bytes(Path(path), buffer.getvalue())
+        for old in checkpoint_paths(Path(path).parent)[: -self.keep]:
+            old.unlink(missing_ok=True)
+
+
+class AverageWeights(WeightAveraging):
+    """w_avg <- d w_avg + (1 - d) w after every update, with d = min(decay, (1 + n) / (10 + n)).
+
+    The decay is low at first, so that the random initial weights are forgotten early.
+    """
+
+    def __init__(self, decay: float) -> None:
+        def average(averages: list[Tensor], weights: list[Tensor], count: Tensor | int) -> None:
+            n = int(count)
+            torch._foreach_lerp_(averages, weights, 1 - min(decay, (1 + n) / (10 + n)))
+
+        super().__init__(use_buffers=False, multi_avg_fn=average)
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Leave the average alone after a step that was skipped."""
+        if pl_module.nonfinite_in_a_row == 0:
+            super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+
+    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Hand over the average also when a finished training was resumed."""
+        self.on_train_end(trainer, pl_module)
+
+
+class SaveAndStop(Callback):
+    """Saves after the last step, and before stopping early.
+
+    Training stops early after Ctrl-C, SIGTERM, SLURM's SIGUSR1, or too many steps in a row
+    that were not finite. Signals wait for the end of the step, so that a checkpoint never holds
+    half an update; a second Ctrl-C interrupts at once.
+    """
+
+    def __init__(self, checkpoints: Path) -> None:
+        self.checkpoints = checkpoints
+        self.received: int | None = None
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Listen. Lightning restores the handlers that were there before it."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        signals = [signal.SIGINT, signal.SIGTERM]
+        if "SLURM_JOB_ID" in os.environ:
+            signals.append(signal.SIGUSR1)
+        for number in signals:
+            signal.signal(number, self._receive)
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
+        """Stop if any process was asked to."""
+        module: CapsuleTraining = pl_module
+        training = module.experiment.training
+        failed = module.nonfinite_in_a_row >= training.max_nonfinite
+        asked = trainer.strategy.reduce_boolean_decision(self.received is not None, all=False)
+        if failed or asked or trainer.global_step == training.steps:
+            trainer.save_checkpoint(checkpoint_path(self.checkpoints, trainer.global_step))
+        if failed:
+            raise ScaeError(
+                f"Training stopped at step {trainer.global_step}: the loss or the gradient was "
+                f"not finite {module.nonfinite_in_a_row} times in a row. Lower optimizer.lr, set "
+                "optimizer.clip or lengthen optimizer.warmup; the weights before are in "
+                f"{self.checkpoints}."
+            )
+        trainer.should_stop = trainer.should_stop or asked
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.received = number
+
+
+class Diagnostics(Callback):
+    """Logs how capsules are used, and warns once of each symptom of a collapse."""
+
+    def __init__(self) -> None:
+        self._warned: set[str] = set()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
+        """Diagnose the batch that has just been trained on, without noise."""
+        module: CapsuleTraining = pl_module
+        training, step = module.experiment.training, trainer.global_step
+        due = step % training.diagnose_every == 0 or step == training.steps
+        if not (due and trainer.is_global_zero):
+            return
+        data: StepData = trainer.datamodule  # type: ignore[attr-defined]
+        batch = data.batches.batch(step - 1, training.batch)
+        diagnosis = diagnose(module.model, tuple(x.to(module.device) for x in batch))
+        values = {f"diagnostics/{name}": value for name, value in diagnosis.scalars().items()}
+        for logger in trainer.loggers:
+            logger.log_metrics(values, step=step - 1)
+        in_use = float(diagnosis.objects_in_use)
+        module.log("objects", in_use, prog_bar=True, logger=False, rank_zero_only=True)
+        if step < MIN_WARNING_STEP:
+            return
+        for kind, text in symptoms(diagnosis, step / training.steps).items():
+            if kind not in self._warned:
+                self._warned.add(kind)
+                warnings.warn(f"Step {step}: {text}.", stacklevel=1)
+
+
+class Progress(TQDMProgressBar):
+    """One line on the terminal: step, time left, speed, likelihoods and objects in use."""
+
+    BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{remaining} left{postfix}]"
+    SHORT = {"images_per_second": "images/s"}  # noqa: RUF012
+
+    def __init__(self, name: str) -> None:
+        super().__init__(refresh_rate=10)
+        self._name = name
+
+    def init_train_tqdm(self) -> Tqdm:
+        """On stderr, and nothing where that is no terminal."""
+        return Tqdm(
+            desc=self._name,
+            disable=True if self.is_disabled else None,
+            dynamic_ncols=True,
+            file=sys.stderr,
+            smoothing=0.1,
+            bar_format=self.BAR_FORMAT,
+        )
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Begin at the step that training resumes from."""
+        super().on_train_epoch_start(trainer)
+        bar = self.train_progress_bar
+        bar.n = bar.initial = trainer.global_step
+        bar.set_description(self._name, refresh=False)
+
+    def get_metrics(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule
+    ) -> dict[str, int | str | float | dict[str, float]]:
+        """What is shown after the bar."""
+        values = {name: float(value) for name, value in trainer.progress_bar_metrics.items()}
+        return {self.SHORT.get(name, name): f"{value:.4g}" for name, value in values.items()}

@@ -1,0 +1,234 @@
+"""Training from start to finish: the one function that everything else calls."""
+
+import contextlib
+import logging
+import signal
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.util import find_spec
+from pathlib import Path
+
+import lightning.pytorch as pl
+import torch
+import torch.distributed as dist
+from lightning.fabric.utilities.rank_zero import rank_zero_only
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
+from lightning.pytorch.strategies import DDPStrategy
+from torch import Tensor
+
+from scae import models, weights_file
+from scae.config import Experiment
+from scae.data import Batches, training_batches
+from scae.errors import ScaeError
+from scae.models import CapsuleModel, StackedCapsuleAutoencoder
+from scae.training import run_folder
+from scae.training.callbacks import (
+    AtomicCheckpoints,
+    AverageWeights,
+    Diagnostics,
+    Progress,
+    SaveAndStop,
+)
+from scae.training.data_module import StepData
+from scae.training.module import CapsuleTraining
+
+# Longer than any compilation that one process may wait for another to end.
+PROCESS_TIMEOUT = timedelta(minutes=60)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A finished training."""
+
+    folder: Path
+    experiment: Experiment
+    model: CapsuleModel
+    """On the CPU, in evaluation mode, with averaged weights if they were asked for."""
+    steps: int
+    skipped_steps: int
+    seconds: float
+    """Time spent training, over all resumptions."""
+
+
+def train(
+    experiment: Experiment,
+    folder: Path | str,
+    *,
+    batches: Batches | None = None,
+    data_dir: Path | str | None = None,
+    resume: bool = False,
+    devices: int = 1,
+    nodes: int = 1,
+    accelerator: str = "auto",
+    loggers: Sequence[Logger] | None = None,
+    progress: bool = True,
+    start: dict[str, Tensor] | None = None,
+) -> TrainedRun:
+    """Train an experiment's model and fill a run folder.
+
+    With `resume`, continue from the newest readable checkpoint in `folder`: the weights are
+    bit-identical to those of an uninterrupted run on the same machine. Ctrl-C and SIGTERM
+    save first, then raise `KeyboardInterrupt` or `SystemExit` (code 143). `loggers` replaces
+    TensorBoard; CSV files are always written. `start` holds the weights to start from.
+    """
+    training, path = experiment.training, Path(folder).absolute()
+    if training.batch % (devices * nodes):
+        raise ScaeError(
+            f"training.batch is {training.batch}, which {devices * nodes} processes cannot "
+            "share equally; choose a multiple of the number of processes."
+        )
+    if batches is None:
+        batches = training_batches(experiment, data_dir)
+    checkpoint = _open_folder(path, experiment, batches.fingerprint, resume)
+    # The global generator is reseeded at every step; callers get theirs back.
+    with torch.random.fork_rng(), _quiet_lightning():
+        torch.manual_seed(training.seed)
+        model = models.build(experiment.model)
+        if start is not None:
+            model.load_state_dict(start)
+        module = CapsuleTraining(model, experiment, batches.fingerprint)
+        stop = SaveAndStop(path / run_folder.CHECKPOINTS)
+        trainer = pl.Trainer(
+            accelerator=accelerator,
+            devices=devices,
+            num_nodes=nodes,
+            strategy=_strategy(devices * nodes),
+            precision=training.precision,
+            gradient_clip_val=experiment.optimizer.clip,
+            max_steps=training.steps,
+            log_every_n_steps=training.log_every,
+            callbacks=_callbacks(experiment, stop, progress),
+            logger=[_csv(path), *(_tensorboard(path, checkpoint) if loggers is None else loggers)],
+            plugins=[AtomicCheckpoints(training.keep)],
+            default_root_dir=path,
+            enable_progress_bar=progress,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+        )
+        data = StepData(batches, training.batch, training.steps)
+        _fit(trainer, module, data, checkpoint)
+        if trainer.global_step < training.steps:
+            _leave(stop, trainer.global_step)
+        if isinstance(model, StackedCapsuleAutoencoder):
+            model.object_decoder.min_scale.fill_(model.config.min_scale)
+        model.cpu().eval()
+        if trainer.is_global_zero:
+            with _disk_problems(path):
+                weights_file.save_weights(model, experiment, path / run_folder.WEIGHTS)
+    return TrainedRun(
+        path, experiment, model, trainer.global_step, module.skipped_steps, module.seconds
+    )
+
+
+def _open_folder(path: Path, experiment: Experiment, fingerprint: str, resume: bool) -> Path | None:
+    """Prepare the folder; only the main process writes to it."""
+    if getattr(rank_zero_only, "rank", 0) in (0, None):
+        if resume:
+            return run_folder.resume_run(path, experiment, fingerprint)
+        run_folder.start_run(path, experiment)
+        return None
+    newest = run_folder.newest_checkpoint(path) if resume else None
+    return None if newest is None else newest[0]
+
+
+def _strategy(world: int) -> str | DDPStrategy:
+    if world == 1:
+        return "auto"
+    # Ablations leave some parameters without a gradient. It also keeps gradients in the same
+    # buckets all the time, without which sums over many processes could differ after a resume.
+    return DDPStrategy(find_unused_parameters=True, timeout=PROCESS_TIMEOUT)
+
+
+def _callbacks(experiment: Experiment, stop: SaveAndStop, progress: bool) -> list[Callback]:
+    decay = experiment.optimizer.average
+    averaging: list[Callback] = [] if decay is None else [AverageWeights(decay)]
+    bar: list[Callback] = [Progress(experiment.name)] if progress else []
+    regular = ModelCheckpoint(
+        dirpath=stop.checkpoints,
+        filename="step{step:09d}",
+        auto_insert_metric_name=False,
+        every_n_train_steps=experiment.training.checkpoint_every,
+        save_top_k=-1,  # AtomicCheckpoints removes the oldest
+        enable_version_counter=False,
+    )
+    # The average first: whatever saves has to see it updated.
+    return [*averaging, LearningRateMonitor("step"), Diagnostics(), *bar, stop, regular]
+
+
+def _csv(path: Path) -> CSVLogger:
+    return CSVLogger(path, name=run_folder.LOGS, flush_logs_every_n_steps=1)
+
+
+def _tensorboard(path: Path, checkpoint: Path | None) -> list[Logger]:
+    if find_spec("tensorboard") is None:
+        return []
+    # Events after the step that training resumes from will be written again.
+    purge = None if checkpoint is None else int(checkpoint.stem.removeprefix("step"))
+    return [TensorBoardLogger(path, name="tensorboard", version="", purge_step=purge)]
+
+
+def _fit(
+    trainer: pl.Trainer, module: CapsuleTraining, data: StepData, checkpoint: Path | None
+) -> None:
+    try:
+        with _disk_problems(Path(trainer.default_root_dir)):
+            # `weights_only`: nothing in a checkpoint is executed.
+            trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+    except SystemExit:
+        # Lightning's answer to a Ctrl-C outside a step.
+        raise KeyboardInterrupt from None
+    except RuntimeError as error:
+        if trainer.world_size > 1 and _is_lost_connection(error):
+            raise ScaeError(
+                f"Another process of this run was lost at step {trainer.global_step}, so all "
+                "stop; start all processes again with --resume."
+            ) from error
+        raise
+
+
+def _leave(stop: SaveAndStop, step: int) -> None:
+    """Say how to go on, and leave as the signal asked."""
+    name = "another process" if stop.received is None else signal.Signals(stop.received).name
+    text = f"Stopped by {name} after step {step}; continue with --resume."
+    print(text, file=sys.stderr, flush=True)
+    if stop.received == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _is_lost_connection(error: RuntimeError) -> bool:
+    if isinstance(error, dist.DistError):
+        return True
+    return any(word in str(error).lower() for word in ("gloo", "nccl", "connection", "timed out"))
+
+
+@contextlib.contextmanager
+def _disk_problems(path: Path) -> Iterator[None]:
+    """One sentence for a full or vanished disk."""
+    try:
+        yield
+    except OSError as error:
+        raise ScaeError(
+            f"{error.filename or path} cannot be written ({error.strerror or error}); free some "
+            "space on the disk and continue with --resume: older checkpoints are still there."
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet_lightning() -> Iterator[None]:
+    """No tips and device reports: what users need to know is said by us."""
+    loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"lightning\.")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,221 @@
+"""Kill, stop and resume: nothing is lost and the weights come out the same."""
+
+import os
+import pickle
+import random
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from scae import config
+from scae.errors import ScaeError
+from scae.training import read_metrics
+from scae.training.run_folder import checkpoint_paths
+from training_runs import (
+    EXPERIMENTS,
+    RandomBatches,
+    partial_files,
+    points_experiment,
+    run,
+    saved_steps,
+    start,
+    train_in_process,
+    wait_for_checkpoint,
+    weights_of,
+)
+
+
+def kill(process, folder: Path, in_a_write: bool, seconds: float) -> bool:
+    """Kill -9 after some time, or while a checkpoint is written; whether it was caught in one."""
+    deadline = time.monotonic() + (60 if in_a_write else seconds)
+    while process.is_alive() and time.monotonic() < deadline:
+        if in_a_write and partial_files(folder / "checkpoints"):
+            break
+        time.sleep(0.0005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    return bool(partial_files(folder / "checkpoints"))
+
+
+def kill_and_resume(kind: str, folder: Path, kills: int, changes: dict) -> int:
+    """Kill a training `kills` times, then let it finish; how often it was caught in a write."""
+    moments, caught = random.Random(kind), 0
+    for count in range(kills):
+        process = start(train_in_process, kind, folder, count > 0, changes, 0.004)
+        if count % 3:  # the others come at any time, also before the first step
+            goal = (saved_steps(folder) or [0])[-1] + moments.randint(1, 3)
+            wait_for_checkpoint(folder, goal, process)
+        caught += kill(process, folder, count % 2 == 0, moments.uniform(0.0, 1.0))
+        assert process.exitcode == -signal.SIGKILL, "it ended before it could be killed"
+    process = start(train_in_process, kind, folder, True, changes)
+    process.join(300)
+    assert process.exitcode == 0
+    return caught
+
+
+def check_killed(kind: str, tmp_path: Path, kills: int, steps: int) -> int:
+    changes = {"steps": steps, "checkpoint_every": 1, "log_every": 1, "diagnose_every": steps}
+    run(EXPERIMENTS[kind](**changes), tmp_path / "whole")
+    caught = kill_and_resume(kind, tmp_path / "killed", kills, changes)
+    assert weights_of(tmp_path / "killed") == weights_of(tmp_path / "whole")
+    assert partial_files(tmp_path / "killed") == []
+    whole, killed = (read_metrics(tmp_path / n) for n in ("whole", "killed"))
+    assert killed["step"][-1] == whole["step"][-1] and killed["loss"][-1] == whole["loss"][-1]
+    return caught
+
+
+@pytest.mark.parametrize("kind", EXPERIMENTS)
+def test_killed_trainings_end_with_identical_weights(kind: str, tmp_path: Path) -> None:
+    check_killed(kind, tmp_path, kills=3, steps=120)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EXPERIMENTS)
+def test_twenty_kills(kind: str, tmp_path: Path, reliability: Callable[..., None]) -> None:
+    caught = check_killed(kind, tmp_path, kills=20, steps=600)
+    reliability(f"kills-{kind}", kills=20, caught_in_a_write=caught, identical=True)
+    assert caught >= 3
+
+
+@cache
+def finished_weights(folder: Path) -> bytes:
+    run(points_experiment(), folder)
+    return weights_of(folder)
+
+
+@pytest.fixture
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The weights of an uninterrupted training."""
+    return finished_weights(tmp_path_factory.getbasetemp() / "uninterrupted")
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGINT, 1)])
+def test_signals_save_stop_and_say_how_to_resume(
+    number: int, code: int, tmp_path: Path, capfd
+) -> None:
+    changes = {"steps": 100_000, "checkpoint_every": 7}
+    process = start(train_in_process, "points", tmp_path, False, changes)
+    wait_for_checkpoint(tmp_path, 7, process)
+    os.kill(process.pid, number)
+    process.join(60)
+    # multiprocessing reports an uncaught KeyboardInterrupt as 1; the command line makes it 130.
+    assert process.exitcode == code
+    newest = checkpoint_paths(tmp_path / "checkpoints")[-1]
+    step = int(newest.stem.removeprefix("step"))
+    said = f"Stopped by {signal.Signals(number).name} after step {step}; continue with --resume."
+    assert said in capfd.readouterr().err
+    assert torch.load(newest, weights_only=True)["global_step"] == step
+    assert not (tmp_path / "weights.safetensors").exists()
+
+
+def stop_at(step: int) -> Callable[[int], None]:
+    return lambda now: signal.raise_signal(signal.SIGINT) if now == step else None
+
+
+def test_interrupted_training_resumes_to_the_same_weights(tmp_path: Path, expected: bytes) -> None:
+    experiment = points_experiment()
+    handler = signal.getsignal(signal.SIGINT)
+    for step in (3, 11):
+        with pytest.raises(KeyboardInterrupt):
+            batches = RandomBatches(experiment, before=stop_at(step))
+            run(experiment, tmp_path, resume=step > 3, batches=batches)
+        assert saved_steps(tmp_path)[-1] == step + 1
+        assert signal.getsignal(signal.SIGINT) is handler
+    finished = run(experiment, tmp_path, resume=True)
+    assert finished.steps == 24 and weights_of(tmp_path) == expected
+    assert sorted(p.name for p in (tmp_path / "logs").iterdir()) == [
+        "version_0", "version_1", "version_2",
+    ]  # fmt: skip
+    table = read_metrics(tmp_path)
+    assert [s for s, x in zip(table["step"], table["loss"], strict=True) if x == x] == list(
+        range(1, 24, 2)
+    )
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1  # in a weight: the file still parses
+    path.write_bytes(data)
+
+
+class Payload:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self):
+        return (Path.touch, (self.target,))
+
+
+@pytest.mark.parametrize("damage", ["bit", "cut", "empty", "pickle", "other"])
+def test_corrupt_checkpoint_falls_back(damage: str, tmp_path: Path, expected: bytes) -> None:
+    folder = tmp_path / "run"
+    run(points_experiment(), folder)
+    newest = checkpoint_paths(folder / "checkpoints")[-1]
+    if damage == "bit":
+        flip_a_bit(newest)
+    elif damage == "cut":
+        newest.write_bytes(newest.read_bytes()[:-100])
+    elif damage == "empty":
+        newest.write_bytes(b"")
+    elif damage == "pickle":
+        newest.write_bytes(pickle.dumps(Payload(tmp_path / "executed")))
+    else:
+        torch.save({"scae": Payload(tmp_path / "executed")}, newest)
+    (folder / "weights.safetensors").unlink()
+    with pytest.warns(UserWarning, match=r"step000000024.ckpt is corrupt; falling back"):
+        assert run(points_experiment(), folder, resume=True).steps == 24
+    assert weights_of(folder) == expected
+    assert not (tmp_path / "executed").exists()
+
+
+def test_no_readable_checkpoint_starts_over(tmp_path: Path, expected: bytes) -> None:
+    run(points_experiment(), tmp_path)
+    for path in checkpoint_paths(tmp_path / "checkpoints"):
+        flip_a_bit(path)
+    with pytest.warns(UserWarning, match="corrupt"):
+        run(points_experiment(), tmp_path, resume=True)
+    assert weights_of(tmp_path) == expected
+
+
+def test_finished_run_resumes_without_a_step(tmp_path: Path, expected: bytes) -> None:
+    run(points_experiment(), tmp_path)
+    (tmp_path / "weights.safetensors").unlink()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        finished = run(points_experiment(), tmp_path, resume=True)
+    assert finished.steps == 24 and weights_of(tmp_path) == expected
+
+
+def test_changed_configuration_is_refused_with_its_differences(tmp_path: Path) -> None:
+    experiment = points_experiment(steps=4)
+    run(experiment, tmp_path)
+    before = weights_of(tmp_path)
+    changed = replace(
+        experiment,
+        optimizer=replace(experiment.optimizer, lr=0.5),
+        model=replace(experiment.model, objects=4),
+    )
+    with pytest.raises(ScaeError, match=r"model.objects: 3 -> 4; optimizer.lr: 0.001 -> 0.5"):
+        run(changed, tmp_path, resume=True)
+    with pytest.raises(ScaeError, match=r"The data differ"):
+        run(experiment, tmp_path, resume=True, batches=RandomBatches(experiment, fingerprint="1"))
+    with pytest.raises(ScaeError, match="already holds a run; continue it with --resume"):
+        run(points_experiment(seed=9), tmp_path)
+    assert weights_of(tmp_path) == before
+    other_rhythm = points_experiment(steps=4, log_every=3, checkpoint_every=7, keep=5)
+    assert run(other_rhythm, tmp_path, resume=True).steps == 4
+    assert config.from_json((tmp_path / "config.json").read_bytes(), "") == other_rhythm
+
+
+def test_nothing_to_resume_is_said(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="Nothing to resume"):
+        assert run(points_experiment(steps=2), tmp_path / "new", resume=True).steps == 2
