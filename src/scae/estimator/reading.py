@@ -16,9 +16,6 @@ from scae.data.images import image_array
 from scae.errors import ScaeError
 from scae.prediction import read_files
 
-Shape = tuple[int, int, int]
-"""Channels, height, width."""
-
 # Images of fewer pixels a side are padded: the part encoder needs some room.
 MIN_SIDE = 8
 TOLERANCE = 1e-4
@@ -32,8 +29,9 @@ def read_images(estimator: Any, X: Any, reset: bool) -> ImageData:
     """
     if _is_file_list(X):
         X = read_files(list(X)).images
-    layout = None if hasattr(X, "columns") or np.ndim(X) <= 2 else np.asarray(X).shape
-    flat = X if layout is None else np.asarray(X).reshape(layout[0], -1)
+    layout, flat = None, X
+    if not hasattr(X, "columns") and (array := np.asarray(X)).ndim > 2:
+        layout, flat = array.shape, array.reshape(len(array), -1)
     flat = validate_data(estimator, flat, reset=reset, ensure_min_samples=2 if reset else 1)
     if reset:
         estimator.pixel_range_ = _pixel_range(flat)
@@ -41,7 +39,7 @@ def read_images(estimator: Any, X: Any, reset: bool) -> ImageData:
         low, high = estimator.pixel_range_
         flat = ((flat.astype(np.float64) - low) / (high - low)).clip(0, 1)
     if layout is None:
-        images, layout = _from_rows(flat, estimator.image_shape)
+        images = _from_rows(flat, estimator.image_shape)
     else:
         images = flat.reshape(layout)
     if reset:
@@ -66,7 +64,7 @@ def _pixel_range(flat: np.ndarray) -> tuple[float, float] | None:
     return low, high if high > low else low + 1
 
 
-def _from_rows(flat: np.ndarray, image_shape: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+def _from_rows(flat: np.ndarray, image_shape: Any) -> np.ndarray:
     """Flat rows as images of `image_shape`, (height, width[, channels]), or as squares."""
     count, features = flat.shape
     if image_shape is not None:
@@ -75,7 +73,7 @@ def _from_rows(flat: np.ndarray, image_shape: Any) -> tuple[np.ndarray, tuple[in
             raise ScaeError(f"image_shape is {image_shape}; expected (height, width[, channels]).")
         if math.prod(sizes) != features:
             raise ScaeError(f"X has {features} features, which are no images of {sizes}.")
-        return flat.reshape(count, *sizes), (count, *sizes)
+        return flat.reshape(count, *sizes)
     side = math.isqrt(features - 1) + 1
     if side * side != features:
         warnings.warn(
@@ -87,8 +85,7 @@ def _from_rows(flat: np.ndarray, image_shape: Any) -> tuple[np.ndarray, tuple[in
     square[:, :features] = flat
     pad = max(0, MIN_SIDE - side)
     edges = (pad // 2, pad - pad // 2)
-    square = np.pad(square.reshape(count, side, side), ((0, 0), edges, edges))
-    return square, square.shape
+    return np.pad(square.reshape(count, side, side), ((0, 0), edges, edges))
 
 
 def read_scenes(X: Any) -> Scenes:
