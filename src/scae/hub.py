@@ -38,7 +38,7 @@ model = scae.hub.from_pretrained("{{ repository }}")
 
 
 class HubCapsules(
-    huggingface_hub.PyTorchModelHubMixin,  # type: ignore[misc]
+    huggingface_hub.PyTorchModelHubMixin,
     library_name="scae",
     tags=["capsules", "unsupervised-learning", "clustering"],
     model_card_template=CARD,

@@ -20,6 +20,7 @@ from scae.config import ImageExperiment
 from scae.data.images import image_array, unit_floats
 from scae.errors import ScaeError
 from scae.evaluation import evaluation_mode
+from scae.evaluation.inference import device_of
 from scae.geometry import compose
 from scae.models.stacked import StackedCapsuleAutoencoder, StackedExplanation
 
@@ -52,7 +53,8 @@ class ImageCapsules:
     def explain(self, images: Any) -> ImageExplanation:
         """Parts, objects, and reconstructions from either."""
         batch = self._images(images)
-        with evaluation_mode(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             step = max(1, DRAWN // self.model.config.objects)
             found = inputs.in_batches(lambda x: self._explain(x.to(device)), step, batch)
         found = replace(found, objects=replace(found.objects, parts=found.parts))
@@ -61,7 +63,8 @@ class ImageCapsules:
     def presences(self, images: Any) -> Presences:
         """How present every object is: the vectors that are clustered."""
         batch = self._images(images)
-        with evaluation_mode(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
 
             def infer(image: Tensor) -> Presences:
                 both = self.model.object_presences(image.to(device))
@@ -73,7 +76,8 @@ class ImageCapsules:
     def log_likelihood(self, images: Any) -> Float[Array, " batch"]:
         """log p(image) + log p(parts) of each image, in nats; higher means better explained."""
         batch = self._images(images)
-        with evaluation_mode(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             found = inputs.in_batches(
                 lambda image: self.model.log_likelihood(image.to(device)), BATCH, batch
             )
@@ -100,7 +104,8 @@ class ImageCapsules:
                 f"`render` draws the parts or objects of an explanation, not {type(what).__name__}."
             )
         kind = inputs.Kind.of(what.pose)
-        with evaluation_mode(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             if isinstance(what, Parts):
                 drawn = self._draw_parts(what, pose, presence, device)
             else:

@@ -11,7 +11,7 @@ from scae.api.results import Array, PointExplanation, PointObjects, Presences
 from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
 from scae.evaluation import evaluation_mode
-from scae.evaluation.inference import scenes_per_batch
+from scae.evaluation.inference import device_of, scenes_per_batch
 from scae.geometry import compose
 from scae.models import ConstellationAutoencoder
 from scae.models.object_decoder import PoseVotes
@@ -104,7 +104,8 @@ class PointCapsules:
         shape = tuple(batch[0].shape)
         if 0 in shape and not may_be_empty:
             raise ScaeError(f"There is nothing to explain in points of shape {shape}.")
-        with evaluation_mode(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             found = inputs.in_batches(
                 lambda p, d: function(p.to(device), d.to(device)),
                 scenes_per_batch(shape[1]),

@@ -86,6 +86,7 @@ class Estimator:
                 Path(folder) / "run",
                 batches=batches,
                 accelerator="gpu" if device.startswith("cuda") else device,
+                loggers=[],
                 progress=bool(self.verbose),
                 start=start,
             )

@@ -23,7 +23,7 @@ from scae.errors import ScaeError
 from scae.estimator.base import Estimator, draw_seed, value_errors
 from scae.estimator.reading import read_images
 from scae.evaluation import evaluation_mode, fit_kmeans
-from scae.evaluation.inference import BATCH
+from scae.evaluation.inference import BATCH, device_of
 from scae.prediction import assign_clusters, read_clusters, write_clusters
 
 DEFAULT_CLUSTERS = 10
@@ -198,7 +198,8 @@ class CapsuleClusterer(
     def _presences(self, images: ImageData) -> Float[np.ndarray, "n objects"]:
         """Prior presences in double precision: the same for an image in any batch."""
         model = copy.deepcopy(self.model_.model).double()
-        with evaluation_mode(model) as device:
+        device = device_of(model)
+        with evaluation_mode(model):
             found = [
                 model.object_presences(batch.to(device).double() / 255).prior.cpu()
                 for batch in images.images.split(BATCH)

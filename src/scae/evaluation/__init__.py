@@ -14,11 +14,12 @@ from scae.evaluation.evaluate import (
     evaluate_scenes,
     presence_mean,
 )
-from scae.evaluation.inference import evaluation_mode, presences, segment
+from scae.evaluation.inference import presences, segment
 from scae.evaluation.probe import fit_probe
 from scae.evaluation.results import ConstellationResult, ImageResult
 from scae.evaluation.segmentation import SegmentationScores, score_segmentation
 from scae.evaluation.significance import Comparison, Sample, welch_test
+from scae.models import evaluation_mode
 
 __all__ = [
     "evaluate",

@@ -16,16 +16,10 @@ from scae.config import (
     ImageExperiment,
 )
 from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
-from scae.diagnostics import diagnose
+from scae.diagnostics import diagnose_batches
 from scae.errors import ScaeError
 from scae.evaluation.clustering import ClusteringScores, lin_match, pixel_kmeans
-from scae.evaluation.inference import (
-    BATCH,
-    check_images,
-    evaluation_mode,
-    presences,
-    segment,
-)
+from scae.evaluation.inference import BATCH, check_images, device_of, presences, segment
 from scae.evaluation.probe import fit_probe
 from scae.evaluation.results import (
     PROTOCOLS,
@@ -40,7 +34,12 @@ from scae.evaluation.segmentation import (
     score_segmentation,
     single_capsule_baseline,
 )
-from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.models import (
+    CapsuleModel,
+    ConstellationAutoencoder,
+    StackedCapsuleAutoencoder,
+    evaluation_mode,
+)
 
 GENERATED = "constellations"
 SCENES_SEED = 1_000_003
@@ -175,17 +174,10 @@ def evaluate_scenes(
 
 
 def capsule_use(model: StackedCapsuleAutoencoder, data: ImageData) -> dict[str, float]:
-    """How parts and objects are used, by `diagnose`, averaged over batches of the first images."""
+    """How parts and objects are used on the first images, see `scae.diagnostics`."""
+    device = device_of(model)
     batches = data.images[:MAX_DIAGNOSED].split(BATCH)
-    with evaluation_mode(model) as device:
-        found = [diagnose(model, (batch.to(device).float() / 255,)) for batch in batches]
-    weights = [len(batch) for batch in batches]
-    names = [f.name for f in fields(found[0]) if isinstance(getattr(found[0], f.name), float | int)]
-    use = {
-        name: float(np.average([getattr(each, name) for each in found], weights=weights))
-        for name in names
-    }
-    return {name: round(value, 4) for name, value in use.items() if np.isfinite(value)}
+    return diagnose_batches(model, ((b.to(device).float() / 255,) for b in batches)).scalars()
 
 
 def presence_mean(
@@ -195,7 +187,8 @@ def presence_mean(
     if isinstance(experiment, ConstellationExperiment):
         assert isinstance(model, ConstellationAutoencoder)
         scenes = load_scenes(experiment.data, SCENES_SEED, SAMPLE)
-        with evaluation_mode(model) as device:
+        device = device_of(model)
+        with evaluation_mode(model):
             both = model.object_presences(scenes.points.to(device), scenes.presence.to(device))
         prior = both.prior.cpu().numpy()
     else:

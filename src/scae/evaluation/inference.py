@@ -1,8 +1,5 @@
 """Runs a model over whole data sets: without noise and gradients, leaving it as it was."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -11,7 +8,7 @@ from torch import Tensor, nn
 from scae.config import ImageExperiment
 from scae.data import ImageData
 from scae.errors import ScaeError
-from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, evaluation_mode
 
 Images = UInt8[Tensor, "images channels height width"]
 
@@ -21,21 +18,9 @@ MAX_SCENES = 1000
 MAX_PAIRS = 2**22
 
 
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[torch.device]:
-    """Evaluation mode without gradients on the model's device; all is restored afterwards.
-
-    Torch's generator is seeded, for models configured to keep their noise in evaluation.
-    """
-    training = model.training
-    device = next(model.parameters()).device
-    model.eval()
-    try:
-        with torch.no_grad(), torch.random.fork_rng([device] if device.type == "cuda" else []):
-            torch.manual_seed(0)
-            yield device
-    finally:
-        model.train(training)
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model computes."""
+    return next(model.parameters()).device
 
 
 def scenes_per_batch(points: int) -> int:
@@ -49,8 +34,8 @@ def presences(
     """Prior and posterior object presences of images in bytes."""
     if len(images) == 0:
         raise ScaeError("There are no images to evaluate; give at least one.")
-    found = []
-    with evaluation_mode(model) as device:
+    found, device = [], device_of(model)
+    with evaluation_mode(model):
         for batch in images.split(BATCH):
             both = model.object_presences(batch.to(device).float() / 255)
             found.append(torch.stack([both.prior, both.posterior]).float().cpu())
@@ -66,8 +51,8 @@ def segment(
     """Object capsule of every point, -1 where a point is absent."""
     if len(points) == 0:
         raise ScaeError("There are no scenes to segment; give at least one.")
-    size = scenes_per_batch(points.shape[1])
-    with evaluation_mode(model) as device:
+    size, device = scenes_per_batch(points.shape[1]), device_of(model)
+    with evaluation_mode(model):
         found = [
             model.segment(p.to(device), d.to(device)).cpu()
             for p, d in zip(points.float().split(size), presence.float().split(size), strict=True)
