@@ -9,6 +9,7 @@ were scored. `--ship` puts the weights into the package, in half precision, and 
 """
 
 import argparse
+import json
 import platform
 import shutil
 from datetime import date
