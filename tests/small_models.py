@@ -10,8 +10,10 @@ from scae.config import (
     ConstellationConfig,
     ConstellationExperiment,
     ImageExperiment,
+    OptimizerConfig,
     SetTransformerConfig,
     StackedConfig,
+    TrainingConfig,
 )
 from scae.models import build
 
@@ -30,6 +32,14 @@ IMAGES = StackedConfig(
     capsule_params=4,
 )
 POINTS = ConstellationConfig(set_transformer=ENCODER, capsule_hidden=8, capsule_params=4)
+TRAINING = TrainingConfig(steps=3, batch=8)
+OPTIMIZER = OptimizerConfig(name="adam", lr=1e-3)
+IMAGE_EXPERIMENT = ImageExperiment(
+    "test", "no paper", IMAGES, optimizer=OPTIMIZER, training=TRAINING
+)
+POINT_EXPERIMENT = ConstellationExperiment(
+    "test", "no paper", POINTS, optimizer=OPTIMIZER, training=TRAINING
+)
 
 
 def image_capsules(seed: int = 0, **fields: Any) -> ImageCapsules:

@@ -1,7 +1,5 @@
 """Segmentation scores: hand-computed scenes, brute force, scikit-learn, invariances."""
 
-import math
-import time
 from itertools import permutations
 
 import numpy as np
@@ -29,9 +27,6 @@ def test_hand_computed_scene() -> None:
     assert scores.error == pytest.approx(1 / 5)
     # Pairs: 2 together in both, 4 together in each, 10 in all: (2 - 1.6) / (4 - 1.6).
     assert scores.ari == pytest.approx((2 - 1.6) / (4 - 1.6))
-    joint = -(0.4 * math.log(0.4) * 2 + 0.2 * math.log(0.2))
-    single = -(0.4 * math.log(0.4) + 0.6 * math.log(0.6))
-    assert scores.variation_of_information == pytest.approx(2 * joint - 2 * single)
     assert (scores.scenes, scores.empty_scenes, scores.points) == (1, 0, 5)
 
 
@@ -127,11 +122,3 @@ def test_baselines() -> None:
     chance = chance_baseline(labels, np.ones_like(labels), capsules=2)
     assert chance.error == pytest.approx(expected, abs=0.02)
     assert abs(chance.ari) < 0.03
-
-
-def test_many_scenes_are_fast() -> None:
-    rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=(20_000, 11))
-    start = time.perf_counter()
-    score_segmentation(rng.integers(3, size=labels.shape), labels, np.ones_like(labels))
-    assert time.perf_counter() - start < 10

@@ -18,14 +18,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from scae import files
-from scae.api import Capsules, Loaded, load_source
-from scae.api.images import ImageCapsules
-from scae.api.points import PointCapsules
-from scae.config import ConstellationExperiment, Experiment
+from scae import config, files
+from scae.api import Capsules, ImageCapsules, Loaded, PointCapsules, load_model
+from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder, build
-from scae.views import own_range, seen_in
+from scae.prediction import read_clusters, write_clusters
 from scae.weights_file import save_weights
 
 Format = Literal["onnx", "safetensors", "program"]
@@ -68,9 +66,9 @@ class PointGraph(nn.Module):
 
     outputs = ("prior", "posterior", "segment")
 
-    def __init__(self, model: ConstellationAutoencoder, by_own_range: bool) -> None:
+    def __init__(self, model: ConstellationAutoencoder) -> None:
         super().__init__()
-        self.model, self.by_own_range = model, by_own_range
+        self.model = model
 
     def forward(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
@@ -79,8 +77,6 @@ class PointGraph(nn.Module):
         Float[Tensor, "batch objects"],
         Int[Tensor, "batch points"],
     ]:
-        if self.by_own_range:  # as the model saw scenes while it learned
-            points = seen_in(own_range(points, presence), points, presence)
         found = self.model.explain(points, presence)
         posterior = (found.object_responsibility * presence[..., None]).sum(1)
         return found.votes.prior, posterior, found.winner.masked_fill(presence == 0, -1)
@@ -95,7 +91,7 @@ class PointGraph(nn.Module):
         return {"points": {0: batch, 1: points}, "presence": {0: batch, 1: points}}
 
 
-def export(source: Exportable, format: Format, out: str | Path) -> Path:
+def export(model: Exportable, format: Format, out: str | Path) -> Path:
     """Write a model and return where.
 
     `onnx`: one file for any ONNX runtime. `program`: a file for `torch.export.load`, which
@@ -105,39 +101,49 @@ def export(source: Exportable, format: Format, out: str | Path) -> Path:
     """
     if format not in ("onnx", "safetensors", "program"):
         raise ScaeError(f"Cannot export {format!r}; expected onnx, safetensors or program.")
-    loaded, path = as_loaded(source), Path(out)
+    loaded, path = as_loaded(model), Path(out)
+    if format == "safetensors" and path.suffix != ".safetensors":
+        return _write_folder(loaded, path)
+    if path.is_dir():
+        raise ScaeError(f"{path} is a folder; give the name of a file to write.")
+    path.parent.mkdir(parents=True, exist_ok=True)
     if format == "safetensors":
-        if path.suffix != ".safetensors":
-            from scae.hub import save_pretrained
-
-            return save_pretrained(loaded, path)
-        _parent(path)
         save_weights(loaded.model, loaded.experiment, path)
-        return path
-    graph = _graph(loaded.model, loaded.experiment)
-    _parent(path)
-    files.write_bytes(path, _onnx(graph) if format == "onnx" else _program(graph))
+    else:
+        graph = _graph(loaded.model)
+        files.write_bytes(path, _onnx(graph) if format == "onnx" else _program(graph))
     return path
 
 
-def as_loaded(source: Exportable) -> Loaded:
+def as_loaded(model: Exportable) -> Loaded:
     """The model of a name, a path, or one already in memory."""
-    if isinstance(source, Loaded):
-        return source
-    if isinstance(source, ImageCapsules | PointCapsules):
-        return Loaded(source.model, source.experiment, Path())
-    return load_source(source)
+    if isinstance(model, Loaded):
+        return model
+    if isinstance(model, ImageCapsules | PointCapsules):
+        return Loaded(model.model, model.experiment)
+    return load_model(model)
 
 
-def _graph(model: CapsuleModel, experiment: Experiment) -> ImageGraph | PointGraph:
+def _write_folder(loaded: Loaded, folder: Path) -> Path:
+    """A folder that `scae.load` and `scae.hub` read, with the clusters that the run keeps."""
+    if folder.is_file():
+        raise ScaeError(f"{folder} is a file; give the name of a folder to write.")
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_json(folder / HUB_CONFIG, config.to_json(loaded.experiment))
+    save_weights(loaded.model, loaded.experiment, folder / HUB_WEIGHTS)
+    centres = read_clusters(loaded.folder)
+    if centres is not None:
+        write_clusters(folder, centres)
+    return folder
+
+
+def _graph(model: CapsuleModel) -> ImageGraph | PointGraph:
     """A copy on the CPU that is certain to be free of noise."""
-    config = replace(model.config, noise=replace(model.config.noise, in_evaluation=False))
-    plain = build(config)
+    plain = build(replace(model.config, noise=replace(model.config.noise, in_evaluation=False)))
     plain.load_state_dict(model.state_dict())
     plain.eval().requires_grad_(False)
     if isinstance(plain, ConstellationAutoencoder):
-        assert isinstance(experiment, ConstellationExperiment)
-        return PointGraph(plain, experiment.data.normalise == "scene").eval()
+        return PointGraph(plain).eval()
     return ImageGraph(plain).eval()
 
 
@@ -169,12 +175,6 @@ def _onnx(graph: ImageGraph | PointGraph) -> bytes:
         )
     assert written is not None
     return written.model_proto.SerializeToString()
-
-
-def _parent(path: Path) -> None:
-    if path.is_dir():
-        raise ScaeError(f"{path} is a folder; give the name of a file to write.")
-    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 @contextlib.contextmanager

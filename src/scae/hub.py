@@ -1,91 +1,92 @@
-"""Models in the layout of the Hugging Face Hub: config.json and model.safetensors.
+"""Models on the Hugging Face Hub, by its library's mixin; needs `pip install scae[hub]`.
 
-That is what `huggingface_hub.PyTorchModelHubMixin` writes and reads. Local folders need
-nothing but this package; the Hub itself needs `pip install scae[hub]`.
+A repository holds config.json, model.safetensors and a card; nothing in it is executed.
 """
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from scae import config_json, files
+try:
+    import huggingface_hub
+except ImportError:
+    from scae.errors import ScaeError
+
+    raise ScaeError(
+        "The Hub needs huggingface_hub, which is not installed: pip install 'scae[hub]'."
+    ) from None
+
 from scae.api import Capsules, load
 from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
-from scae.export import Exportable, as_loaded
-from scae.weights_file import save_weights
+from scae.export import Exportable, as_loaded, export
+from scae.prediction import CLUSTERS
 
 CARD = """---
-library_name: scae
-tags: [capsules, unsupervised-learning, clustering]
+{{ card_data }}
 ---
 
-# {name}
+# {{ name }}
 
-A Stacked Capsule Autoencoder ({source}).
+A Stacked Capsule Autoencoder ({{ reference }}), made with `scae`.
 
 ```python
 import scae.hub
 
-model = scae.hub.from_pretrained("{repository}")
+model = scae.hub.from_pretrained("{{ repository }}")
 ```
 """
 
 
-def save_pretrained(source: Exportable, folder: str | Path) -> Path:
-    """Write a model as a folder that `from_pretrained` and `scae.load` read."""
-    loaded, path = as_loaded(source), Path(folder)
-    if path.is_file():
-        raise ScaeError(f"{path} is a file; give the name of a folder to write.")
-    path.mkdir(parents=True, exist_ok=True)
-    files.write_json(path / HUB_CONFIG, config_json.to_json(loaded.experiment))
-    save_weights(loaded.model, loaded.experiment, path / HUB_WEIGHTS)
-    return path
+class HubCapsules(
+    huggingface_hub.PyTorchModelHubMixin,
+    library_name="scae",
+    tags=["capsules", "unsupervised-learning", "clustering"],
+    model_card_template=CARD,
+):
+    """What the mixin uploads and fetches, in the layout that `scae.load` reads."""
+
+    def __init__(self, capsules: Any) -> None:
+        self.capsules = capsules
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        export(self.capsules, "safetensors", save_directory)
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id: str, **options: Any) -> "HubCapsules":
+        folder = Path(model_id)
+        if not folder.is_dir():
+            wanted = [HUB_CONFIG, HUB_WEIGHTS, CLUSTERS]
+            known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+            found = huggingface_hub.snapshot_download(
+                model_id, allow_patterns=wanted, **{k: options[k] for k in known}
+            )
+            folder = Path(found)
+        return cls(load(folder))
 
 
-def from_pretrained(
-    source: str | Path, device: str = "cpu", revision: str | None = None, **options: Any
-) -> Capsules:
-    """A model from a local folder, or from the Hub by the name of its repository.
+def from_pretrained(repository: str | Path, device: str = "cpu", **options: Any) -> Capsules:
+    """A model from the Hub by the name of its repository, or from a local folder.
 
-    `options` go to `huggingface_hub.snapshot_download` (token, cache_dir, ...). Only the two
-    files of the layout are fetched, and nothing in them is executed.
+    `options` are the mixin's: revision, token, cache_dir, force_download, local_files_only.
     """
-    if Path(source).exists():
-        return load(Path(source), device)
-    hub = _library(f"Folder {source} does not exist, and fetching it from the Hub")
     try:
-        folder = hub.snapshot_download(
-            str(source), revision=revision, allow_patterns=[HUB_CONFIG, HUB_WEIGHTS], **options
-        )
+        capsules: Capsules = HubCapsules.from_pretrained(str(repository), **options).capsules
+    except ScaeError:
+        raise
     except Exception as error:  # the library raises many kinds, none of them its own base class
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ScaeError(f"{str(source)!r} could not be fetched from the Hub: {reason}") from None
-    return load(Path(folder), device)
+        raise ScaeError(f"{str(repository)!r} could not be fetched: {reason}") from None
+    capsules.model.to(device)
+    return capsules
 
 
-def push_to_hub(
-    source: Exportable, repository: str, private: bool | None = None, token: str | None = None
-) -> str:
-    """Upload a model with a short card to `user/name` on the Hub and return its address."""
-    hub = _library("Uploading to the Hub")
-    loaded = as_loaded(source)
-    with tempfile.TemporaryDirectory() as folder:
-        save_pretrained(loaded, folder)
-        experiment = loaded.experiment
-        text = CARD.format(name=experiment.name, source=experiment.source, repository=repository)
-        (Path(folder) / "README.md").write_text(text, encoding="utf-8")
-        api = hub.HfApi(token=token)
-        address = api.create_repo(repository, private=private, exist_ok=True)
-        api.upload_folder(repo_id=repository, folder_path=folder)
-    return str(address)
-
-
-def _library(what: str) -> Any:
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise ScaeError(
-            f"{what} needs huggingface_hub, which is not installed: pip install 'scae[hub]'."
-        ) from None
-    return huggingface_hub
+def push_to_hub(model: Exportable, repository: str, **options: Any) -> str:
+    """Upload a model with a card to `user/name`; `options` are the mixin's (private, token)."""
+    loaded = as_loaded(model)
+    experiment = loaded.experiment
+    card = {
+        "name": experiment.name,
+        "reference": experiment.reference,
+        "repository": repository,
+    }
+    return str(HubCapsules(loaded).push_to_hub(repository, model_card_kwargs=card, **options))

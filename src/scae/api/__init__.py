@@ -1,7 +1,7 @@
 """The Python interface: load a trained model, ask it what it sees, draw what it could see."""
 
 from scae.api.images import ImageCapsules
-from scae.api.loading import Capsules, Loaded, find_weights, load, load_source, shipped, wrap
+from scae.api.loading import Capsules, Loaded, find_weights, load, load_model, shipped, wrap
 from scae.api.points import PointCapsules
 from scae.api.results import (
     ImageExplanation,
@@ -27,7 +27,7 @@ __all__ = [
     "Reconstructions",
     "find_weights",
     "load",
-    "load_source",
+    "load_model",
     "shipped",
     "wrap",
 ]

@@ -17,7 +17,10 @@ from scae.api.results import (
     Reconstructions,
 )
 from scae.config import ImageExperiment
+from scae.data.images import image_array, unit_floats
 from scae.errors import ScaeError
+from scae.evaluation import evaluation_mode
+from scae.evaluation.inference import device_of
 from scae.geometry import compose
 from scae.models.stacked import StackedCapsuleAutoencoder, StackedExplanation
 
@@ -50,7 +53,8 @@ class ImageCapsules:
     def explain(self, images: Any) -> ImageExplanation:
         """Parts, objects, and reconstructions from either."""
         batch = self._images(images)
-        with inputs.inference(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             step = max(1, DRAWN // self.model.config.objects)
             found = inputs.in_batches(lambda x: self._explain(x.to(device)), step, batch)
         found = replace(found, objects=replace(found.objects, parts=found.parts))
@@ -59,7 +63,8 @@ class ImageCapsules:
     def presences(self, images: Any) -> Presences:
         """How present every object is: the vectors that are clustered."""
         batch = self._images(images)
-        with inputs.inference(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
 
             def infer(image: Tensor) -> Presences:
                 both = self.model.object_presences(image.to(device))
@@ -71,7 +76,8 @@ class ImageCapsules:
     def log_likelihood(self, images: Any) -> Float[Array, " batch"]:
         """log p(image) + log p(parts) of each image, in nats; higher means better explained."""
         batch = self._images(images)
-        with inputs.inference(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             found = inputs.in_batches(
                 lambda image: self.model.log_likelihood(image.to(device)), BATCH, batch
             )
@@ -98,7 +104,8 @@ class ImageCapsules:
                 f"`render` draws the parts or objects of an explanation, not {type(what).__name__}."
             )
         kind = inputs.Kind.of(what.pose)
-        with inputs.inference(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             if isinstance(what, Parts):
                 drawn = self._draw_parts(what, pose, presence, device)
             else:
@@ -106,7 +113,7 @@ class ImageCapsules:
         return kind.answer(drawn)
 
     def _images(self, images: Any) -> Float[Tensor, "batch channels height width"]:
-        return inputs.image_batch(images, self.channels, self.image_size)
+        return unit_floats(image_array(images, "`images`", self.channels, self.image_size))
 
     def _explain(self, image: Float[Tensor, "batch channels height width"]) -> ImageExplanation:
         model, found = self.model, self.model.explain(image)
@@ -163,7 +170,7 @@ class ImageCapsules:
     def _draw_objects(
         self, objects: Objects, pose: Any, presence: Any, alone: bool, device: torch.device
     ) -> Tensor:
-        own_pose, relation, prior, expected, winner, there, color = _on(
+        own_pose, relation, prior, expected, winner, own_presence, color = _on(
             device,
             objects.pose,
             objects.relation,
@@ -180,12 +187,12 @@ class ImageCapsules:
             shown = inputs.presence_batch(presence, shown)
         votes = compose(own_pose[:, :, None], relation)  # (B, K, M, 2, 3)
         if alone:
-            weight = expected * shown[..., None] * there[:, None]  # (B, K, M)
+            weight = expected * shown[..., None] * own_presence[:, None]  # (B, K, M)
             colors = color[:, None].expand(-1, weight.shape[1], -1, -1)  # (B, K, M, C)
             drawn = self._draw(votes.flatten(0, 1), weight.flatten(0, 1), colors.flatten(0, 1))
             return drawn.unflatten(0, prior.shape)
         chosen = votes.take_along_dim(winner[:, None, :, None, None], 1).squeeze(1)
-        return self._draw(chosen, there * shown.take_along_dim(winner, 1), color)
+        return self._draw(chosen, own_presence * shown.take_along_dim(winner, 1), color)
 
     def _draw(self, pose: Tensor, presence: Tensor, color: Tensor) -> Tensor:
         render = self.model.templates.render

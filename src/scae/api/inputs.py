@@ -1,23 +1,16 @@
 """Arrays from users: checked, brought into the model's shape, and answered in kind."""
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from scae.api.results import SHARED
-from scae.data.points import normalise as normalise_points
 from scae.errors import ScaeError
-
-Normalise = Literal["scene", "global"] | None
-
-# Rounding of resized or normalised values may step this far over the edge.
-SLACK = 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,101 +50,32 @@ def as_tensor(array: Any, name: str) -> Tensor:
         ) from None
 
 
-def image_batch(
-    images: Any, channels: int, size: tuple[int, int]
-) -> Float[Tensor, "batch channels height width"]:
-    """Images as the model takes them, from any of the layouts people keep them in."""
-    pixels = in_unit_range(as_tensor(images, "`images`"), "`images`")
-    shape, (height, width) = tuple(pixels.shape), size
-    if channels == 1 and shape == size:
-        return pixels[None, None]
-    if channels == 1 and len(shape) == 3 and shape[1:] == size:
-        return pixels[:, None]
-    if len(shape) == 3:
-        pixels = pixels[None]
-    if pixels.ndim == 4 and tuple(pixels.shape[1:]) == (channels, height, width):
-        return pixels
-    if pixels.ndim == 4 and tuple(pixels.shape[1:]) == (height, width, channels):
-        return pixels.permute(0, 3, 1, 2)
-    grey = "(N, H, W), " if channels == 1 else ""
-    raise ScaeError(
-        f"`images` has shape {shape}, but this model takes images of {height}x{width} pixels "
-        f"with {channels} channel{'s' if channels > 1 else ''}: give {grey}(N, H, W, C) or "
-        "(N, C, H, W) of that size."
-    )
-
-
-def in_unit_range(pixels: Tensor, name: str) -> Tensor:
-    """Float32 from 0 to 1, of bytes or floats."""
-    if pixels.numel() == 0:
-        raise ScaeError(f"{name} is empty (shape {tuple(pixels.shape)}); give at least one image.")
-    if pixels.dtype == torch.bool:
-        return pixels.float()
-    top = 1.0 if pixels.is_floating_point() else 255.0
-    low, high = (float(x) for x in pixels.aminmax())
-    slack = SLACK if pixels.is_floating_point() else 0.0
-    if not (-slack <= low and high <= top + slack):  # also false for NaN
-        raise ScaeError(
-            f"{name} has values from {low:g} to {high:g}; expected bytes from 0 to 255 or floats "
-            "from 0 to 1."
-        )
-    values = pixels.float()
-    return values.clamp(0, 1) if pixels.is_floating_point() else values / 255
-
-
 def scene_batch(
-    points: Any, presence: Any, normalise: Normalise
+    points: Any, presence: Any = None
 ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
-    """Points in [-1, 1]^2 and their presences, 0 or 1."""
+    """Points in their own coordinates and their presences, 0 or 1; absent points become 0."""
     found = as_tensor(points, "`points`")
-    if found.dtype != torch.float64:  # kept until points are normalised: they may be far away
-        found = found.float()
-    if found.ndim == 2:
-        found = found[None]
+    found = found[None] if found.ndim == 2 else found
     if found.ndim != 3 or found.shape[-1] != 2:
         raise ScaeError(
             f"`points` has shape {tuple(found.shape)}; expected (scenes, points, 2) or (points, 2)."
         )
     if presence is None:
-        there = found.new_ones(found.shape[:2])
+        present = torch.ones(found.shape[:2], device=found.device)
     else:
-        there = as_tensor(presence, "`presence`").to(found)
-        there = there[None] if there.ndim == 1 else there
-    if there.shape != found.shape[:2] or not bool(((there == 0) | (there == 1)).all()):
+        present = as_tensor(presence, "`presence`").to(found.device).float()
+        present = present[None] if present.ndim == 1 else present
+    if present.shape != found.shape[:2] or not bool(((present == 0) | (present == 1)).all()):
         raise ScaeError(
-            f"`presence` of shape {tuple(there.shape)} must hold a 0 or 1 for each point of "
+            f"`presence` of shape {tuple(present.shape)} must hold a 0 or 1 for each point of "
             f"`points`, whose shape is {tuple(found.shape)}."
         )
-    found = _without_absent(found, there, normalise)
+    found = found.masked_fill((present == 0)[..., None], 0).float()
     if not bool(found.isfinite().all()):
         raise ScaeError(
             "`points` holds NaN or infinity; mark missing points by a 0 in `presence` instead."
         )
-    if normalise is not None:
-        return normalise_points(found, there, normalise).float(), there.float()
-    if found.numel() and float(found.abs().max()) > 1 + SLACK:
-        raise ScaeError(
-            f"`points` reach {float(found.abs().max()):g}, but the model takes points in "
-            "[-1, 1]; pass normalise='scene' (or 'global') to have them mapped there."
-        )
-    return found.float(), there.float()
-
-
-def _without_absent(
-    points: Float[Tensor, "batch points 2"],
-    presence: Float[Tensor, "batch points"],
-    normalise: Normalise,
-) -> Float[Tensor, "batch points 2"]:
-    """What an absent point holds must not matter, not even NaN.
-
-    The release's one range for all scenes has absent points in it, if they are numbers.
-    """
-    absent = (presence == 0)[..., None]
-    if normalise != "global":
-        return points.masked_fill(absent, 0.0)
-    present = points[presence > 0].flatten()
-    inside = present[0] if present.numel() else 0.0  # some place within the range
-    return torch.where(absent & ~points.isfinite(), inside, points)
+    return found, present
 
 
 def pose_batch(pose: Any, like: Tensor, name: str = "`pose`") -> Tensor:
@@ -183,19 +107,6 @@ def expand(given: Tensor, like: Tensor, name: str) -> Tensor:
             f"{name} has shape {tuple(given.shape)}; expected {tuple(like.shape)}, "
             "or the same without the batch."
         ) from None
-
-
-@contextlib.contextmanager
-def inference(model: nn.Module) -> Iterator[torch.device]:
-    """No gradients, and the same answer every time.
-
-    The seed matters only for a model configured to keep its presence noise in evaluation.
-    """
-    device = next(model.parameters()).device
-    devices = [device] if device.type == "cuda" else []
-    with torch.no_grad(), torch.random.fork_rng(devices=devices):
-        torch.manual_seed(0)
-        yield device
 
 
 def in_batches(function: Callable[..., Any], batch: int, *tensors: Tensor) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from scae import config_json
+from scae import config
 from scae.api.images import ImageCapsules
 from scae.api.points import PointCapsules
 from scae.config import ConstellationExperiment, Experiment
@@ -26,11 +26,12 @@ Capsules = ImageCapsules | PointCapsules
 
 @dataclass(frozen=True)
 class Loaded:
-    """A trained model with the experiment that made it and where it came from."""
+    """A trained model with the experiment that made it and its folder."""
 
     model: CapsuleModel
     experiment: Experiment
-    origin: Path
+    folder: Path | None = None
+    """Where its weights are; None for a model that only is in memory."""
 
 
 @cache
@@ -40,13 +41,13 @@ def shipped() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(root.glob(f"*/{WEIGHTS}"))}
 
 
-def load(source: str | Path, device: str = "cpu") -> Capsules:
+def load(name_or_path: str | Path, device: str = "cpu") -> Capsules:
     """A trained model to ask: `ImageCapsules`, or `PointCapsules` for constellations.
 
-    `source` is the name of a shipped model (``scae.load("mnist")``), a run folder or a
+    It is the name of a shipped model (``scae.load("mnist")``), a run folder or a
     weights file. A folder in the way of a name is reached as ``./mnist``.
     """
-    loaded = load_source(source)
+    loaded = load_model(name_or_path)
     return wrap(loaded.model, loaded.experiment, device)
 
 
@@ -60,9 +61,9 @@ def wrap(model: CapsuleModel, experiment: Experiment, device: str = "cpu") -> Ca
     return ImageCapsules(model, experiment)
 
 
-def load_source(source: str | Path) -> Loaded:
-    """`load` with the experiment and the place the weights came from."""
-    path = find_weights(source)
+def load_model(name_or_path: str | Path) -> Loaded:
+    """The torch module with its experiment and the folder of its weights."""
+    path = find_weights(name_or_path)
     experiment, state = _read(path)
     try:
         model = _model_with(experiment, state)
@@ -70,7 +71,7 @@ def load_source(source: str | Path) -> Loaded:
         reason = " ".join(str(error).split())[:200]
         raise ScaeError(
             f"The weights in {path} do not fit the model they describe ({reason}); "
-            "use an undamaged copy."
+            "download or copy it again."
         ) from None
     return Loaded(model.eval(), experiment, path.parent)
 
@@ -96,18 +97,17 @@ def _model_with(experiment: Experiment, state: dict[str, Tensor]) -> CapsuleMode
 
 def _read(path: Path) -> tuple[Experiment, dict[str, Tensor]]:
     """Experiment and weights; the Hub's library writes weights that lack our metadata."""
-    config = path.with_name(HUB_CONFIG)
-    if path.name != HUB_WEIGHTS or not config.is_file():
+    described = path.with_name(HUB_CONFIG)
+    if path.name != HUB_WEIGHTS or not described.is_file():
         return load_weights(path)
-    experiment = config_json.parse(config.read_bytes(), str(config))
-    return experiment, read_tensors(path)
+    return config.from_json(described.read_bytes(), str(described)), read_tensors(path)
 
 
-def find_weights(source: str | Path) -> Path:
+def find_weights(name_or_path: str | Path) -> Path:
     """The weights file that a name, run folder or path stands for."""
-    if isinstance(source, str) and source in shipped():
-        return shipped()[source] / WEIGHTS
-    path = Path(source)
+    if isinstance(name_or_path, str) and name_or_path in shipped():
+        return shipped()[name_or_path] / WEIGHTS
+    path = Path(name_or_path)
     if path.is_file():
         return path
     for name in (WEIGHTS, HUB_WEIGHTS):
@@ -119,9 +119,9 @@ def find_weights(source: str | Path) -> Path:
             "made by `scae train`."
         )
     known = ", ".join(shipped()) or "none yet"
-    near = difflib.get_close_matches(str(source), shipped(), 1)
+    near = difflib.get_close_matches(str(name_or_path), shipped(), 1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ScaeError(
-        f"There is no model {str(source)!r}: expected a run folder, a weights file or the name "
-        f"of a shipped model ({known}).{hint}"
+        f"There is no model {str(name_or_path)!r}: expected a run folder, a weights file or the "
+        f"name of a shipped model ({known}).{hint}"
     )

@@ -3,33 +3,29 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from scae.api import inputs
-from scae.api.inputs import Normalise
 from scae.api.results import Array, PointExplanation, PointObjects, Presences
 from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
+from scae.evaluation import evaluation_mode
+from scae.evaluation.inference import device_of, scenes_per_batch
 from scae.geometry import compose
-from scae.models.constellation import ConstellationAutoencoder, put_back, scenes_at_once
+from scae.models import ConstellationAutoencoder
 from scae.models.object_decoder import PoseVotes
-from scae.views import MOST_VIEWS, Views, own_range, seen_in
 
 Points = Float[Tensor, "batch points 2"]
-There = Float[Tensor, "batch points"]
+Presence = Float[Tensor, "batch points"]
 
 
 class PointCapsules:
     """A Constellation Capsule Autoencoder with its weights.
 
-    Scenes are (S, N, 2) arrays, or (N, 2) for one; `presence` (S, N) is 1 for points that are
-    there and 0 for padding, by default all are there. Any number of scenes and points is
-    fine. Points lie in [-1, 1]^2: with `normalise` they are mapped there, "scene" by each
-    scene's own range as in the paper, "global" by one range as in the release. A model that was
-    trained on scenes normalised by their own range sees every scene that way, and answers for
-    the points as they were given.
+    Scenes are (S, N, 2) arrays, or (N, 2) for one, in any coordinates; the model normalises
+    them as it was trained to, and answers are in the coordinates of the scene. `presence`
+    (S, N) is 1 for points that are there and 0 for padding, by default all are there.
     """
 
     def __init__(
@@ -46,66 +42,39 @@ class PointCapsules:
             f"{config.votes} points)"
         )
 
-    def explain(
-        self, points: Any, presence: Any = None, normalise: Normalise = None
-    ) -> PointExplanation:
+    def explain(self, points: Any, presence: Any = None) -> PointExplanation:
         """Objects with their poses and votes, and which of them explains each point."""
-        return self._answer(self._explain, points, presence, normalise)
+        return self._answer(self._explain, points, presence)
 
     def segment(
-        self,
-        points: Any,
-        presence: Any = None,
-        normalise: Normalise = None,
-        mark_dummy: bool = False,
-        views: int | None = None,
+        self, points: Any, presence: Any = None, mark_dummy: bool = False
     ) -> Int[Array, "batch points"]:
         """Number of the object capsule each point belongs to, -1 for absent points.
 
         `mark_dummy` also gives -1 to points that only the dummy component explains, i.e.
         better than any object does. It is no test for outliers: an object that is not needed
         elsewhere may be put where one is.
-
-        `views` (1 to 64) is in how many ways a scene is turned or mirrored to find its likeliest
-        explanation; None is the model's own number, 1 the paper's and the fastest.
         """
-        if views is not None and views not in range(1, MOST_VIEWS + 1):
-            raise ScaeError(
-                f"`views` must be a whole number from 1 to {MOST_VIEWS}, got {views!r}."
-            )
 
-        def segment(points: Points, presence: There) -> Int[Tensor, "batch points"]:
+        def segment(points: Points, presence: Presence) -> Int[Tensor, "batch points"]:
             if not presence.numel():
                 return presence.long()
-            seen = seen_in(self._view(points, presence), points, presence)
-            return self.model.segment(seen, presence, mark_dummy, views)
+            return self.model.segment(points, presence, mark_dummy)
 
-        return self._answer(segment, points, presence, normalise, may_be_empty=True)
+        return self._answer(segment, points, presence, may_be_empty=True)
 
-    def presences(
-        self, points: Any, presence: Any = None, normalise: Normalise = None
-    ) -> Presences:
+    def presences(self, points: Any, presence: Any = None) -> Presences:
         """How present every object is in each scene."""
 
-        def infer(points: Points, presence: There) -> Presences:
-            seen = seen_in(self._view(points, presence), points, presence)
-            both = self.model.object_presences(seen, presence)
+        def infer(points: Points, presence: Presence) -> Presences:
+            both = self.model.object_presences(points, presence)
             return Presences(both.prior, both.posterior)
 
-        return self._answer(infer, points, presence, normalise)
+        return self._answer(infer, points, presence)
 
-    def log_likelihood(
-        self, points: Any, presence: Any = None, normalise: Normalise = None
-    ) -> Float[Array, " batch"]:
-        """log p of the present points of each scene, in nats."""
-
-        def infer(points: Points, presence: There) -> Float[Tensor, "batch"]:
-            view = self._view(points, presence)
-            seen = self.model.log_likelihood(seen_in(view, points, presence), presence)
-            # A density: where the view is larger, the same probability is spread thinner.
-            return seen + 2 * presence.sum(1) * view[:, 0, 0].log()
-
-        return self._answer(infer, points, presence, normalise)
+    def log_likelihood(self, points: Any, presence: Any = None) -> Float[Array, " batch"]:
+        """log p of the present points of each normalised scene, in nats."""
+        return self._answer(self.model.log_likelihood, points, presence)
 
     def render(self, objects: PointObjects, pose: Any = None) -> Float[Array, "batch objects _ 2"]:
         """Where objects put their points, with edited poses OV if given: (B, K, votes, 2)."""
@@ -125,33 +94,28 @@ class PointCapsules:
 
     def _answer(
         self,
-        function: Callable[[Points, There], Any],
+        function: Callable[[Points, Presence], Any],
         points: Any,
         presence: Any,
-        normalise: Normalise,
         may_be_empty: bool = False,
     ) -> Any:
         """What a function finds in scenes, few at a time, in the kind of array that was given."""
-        batch = inputs.scene_batch(points, presence, normalise)
+        batch = inputs.scene_batch(points, presence)
         shape = tuple(batch[0].shape)
         if 0 in shape and not may_be_empty:
             raise ScaeError(f"There is nothing to explain in points of shape {shape}.")
-        with inputs.inference(self.model) as device:
+        device = device_of(self.model)
+        with evaluation_mode(self.model):
             found = inputs.in_batches(
-                lambda p, d: function(p.to(device), d.to(device)), scenes_at_once(shape[1]), *batch
+                lambda p, d: function(p.to(device), d.to(device)),
+                scenes_per_batch(shape[1]),
+                *batch,
             )
         return inputs.Kind.of(points).answer(found)
 
-    def _view(self, points: Points, presence: There) -> Views:
-        """The map from each scene to how the model saw scenes while it learned."""
-        if self.experiment.data.normalise == "scene":
-            return own_range(points, presence)
-        return torch.eye(2, 3).to(points).expand(len(points), 2, 3)
-
-    def _explain(self, points: Points, presence: There) -> PointExplanation:
-        view = self._view(points, presence)
-        found = self.model.explain(seen_in(view, points, presence), presence)
-        votes = put_back(found.votes, view)
+    def _explain(self, points: Points, presence: Presence) -> PointExplanation:
+        found = self.model.explain(points, presence)
+        votes = found.scene_votes()
         posed = votes if isinstance(votes, PoseVotes) else None
         objects = PointObjects(
             prior=votes.prior,

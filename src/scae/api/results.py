@@ -124,7 +124,7 @@ class PointExplanation:
     """Everything `PointCapsules.explain` finds in a batch of scenes of N points."""
 
     points: Float[Array, "batch points 2"]
-    """The points as the model saw them, normalised if that was asked for."""
+    """The points as they were given; absent ones are 0."""
     presence: Float[Array, "batch points"]
     """1 for points that are there, 0 for padding."""
     objects: PointObjects

@@ -1,4 +1,4 @@
-"""`scae evaluate SOURCE`: scores of a model on labelled data."""
+"""`scae evaluate MODEL`: LIN-MATCH, LIN-PRED or segmentation error of a trained model."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,18 @@ from scae.cli.output import results_only, show
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Score a model: LIN-MATCH and LIN-PRED of images, segmentation error of point sets."""
+    """Score a model on labelled data."""
 
-    source: Source
+    model: Source
     """Run folder, weights file or name of a shipped model."""
     data_dir: DataDir = None
     """Folder of data sets; default: SCAE_DATA, else downloads."""
     dataset: str | None = None
     """Data to score on, e.g. affnist-style; default: the data the model was made for."""
     baselines: bool = True
-    """Also score k-means on raw pixels and on their principal components."""
+    """Also score k-means on raw pixels."""
+    limit: int | None = None
+    """Score only this many images of each split, or scenes."""
     seed: int = 0
     """Seed of k-means, or of the scenes that are scored."""
     json: bool = False
@@ -29,17 +31,18 @@ def command(arguments: list[str]) -> None:
     options = parse(Evaluate, arguments, "evaluate")
     check_seed(options.seed)
     with results_only(options.json):
-        from scae.api import load_source
+        from scae.api import load_model
         from scae.cli.results import describe
-        from scae.scoring import score
+        from scae.evaluation import evaluate
 
-        loaded = load_source(options.source)
-        result = score(
+        loaded = load_model(options.model)
+        result = evaluate(
             loaded.model,
             loaded.experiment,
             options.dataset,
             options.data_dir,
             baselines=options.baselines,
             seed=options.seed,
+            limit=options.limit,
         )
     show(result.to_dict(), describe(result), options.json)

@@ -1,4 +1,4 @@
-"""`scae export SOURCE`: a trained model for use without this package."""
+"""`scae export MODEL`: a trained model for use without this package."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "safetensors": "", "program": ".
 class Export:
     """Write a model as ONNX, safetensors or a torch program (torch.export)."""
 
-    source: Source
+    model: Source
     """Run folder, weights file or name of a shipped model."""
     format: Format = "onnx"
     """What to write."""
@@ -30,10 +30,10 @@ def command(arguments: list[str]) -> None:
     """Load and write."""
     options = parse(Export, arguments, "export")
     with results_only(options.json), needs("export"):
-        from scae.api import load_source
+        from scae.api import load_model
         from scae.export import export
 
-        loaded = load_source(options.source)
+        loaded = load_model(options.model)
         name = loaded.experiment.name.replace("/", "-")
         path = options.out or Path(name + SUFFIXES[options.format])
         export(loaded, options.format, path)

@@ -2,6 +2,17 @@
 
 from scae.evaluation import ConstellationResult, ImageResult
 
+CAPSULES = {
+    "parts_present": "parts present per image",
+    "part_size": "mean size of present parts",
+    "objects_present": "objects present per image",
+    "explained_by_present": "share of present parts explained by present objects",
+    "objects_sharing": "objects that share an image's parts",
+    "objects_in_use": "objects in use",
+    "image_ll": "image log-likelihood",
+    "part_ll": "part log-likelihood",
+}
+
 
 def describe(result: ImageResult | ConstellationResult) -> str:
     """The scores in per cent, the model's beside those without one."""
@@ -28,6 +39,9 @@ def describe(result: ImageResult | ConstellationResult) -> str:
             for p, c in zip(protocols, columns, strict=True)
         ]
         lines.append(f"{name:{width}}  {'  '.join(cells)}")
+    use = result.capsules
+    shown = {label: use[name] for name, label in CAPSULES.items() if name in use}
+    lines += [f"{label}: {value:.4g}" for label, value in shown.items()]
     return "\n".join(lines)
 
 
@@ -40,4 +54,6 @@ def _describe_scenes(result: ConstellationResult) -> str:
         f"{'':{width}}  error %    ARI",
     ]
     lines += [f"{name:{width}}  {100 * e:7.2f}  {a:5.3f}" for name, (e, a) in rows.items()]
+    for noise, error in result.error_at_noise.items():
+        lines.append(f"error at point noise {noise}: {100 * error:.2f} %")
     return "\n".join(lines)

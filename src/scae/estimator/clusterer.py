@@ -1,9 +1,12 @@
 """Clusters of images, learned without labels."""
 
+import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from sklearn.base import (
     BaseEstimator,
@@ -11,28 +14,30 @@ from sklearn.base import (
     ClusterMixin,
     TransformerMixin,
 )
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from scae.api import ImageCapsules
 from scae.config import ImageExperiment
-from scae.data.interface import ImageData, ImageSource
+from scae.data import ImageBatches, ImageData
 from scae.errors import ScaeError
-from scae.estimator.common import Storage, choose_device, draw_seed, speaks_sklearn
-from scae.estimator.pixels import Shape, read_images, shape_of
+from scae.estimator.base import Estimator, draw_seed, value_errors
+from scae.estimator.reading import read_images
+from scae.evaluation import evaluation_mode, fit_kmeans
+from scae.evaluation.inference import BATCH, device_of
+from scae.prediction import assign_clusters, read_clusters, write_clusters
 
 DEFAULT_CLUSTERS = 10
 
 
 class CapsuleClusterer(
-    Storage, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator, BaseEstimator
 ):
     """Clusters images by the objects that a Stacked Capsule Autoencoder sees in them.
 
     `fit` trains the autoencoder on X and then k-means on the objects' presences; labels are
-    never used. X is (N, H, W), (N, H, W, C), (N, C, H, W) or flat rows with `image_shape`,
-    in bytes or floats from 0 to 1.
+    never used. X is (N, H, W), (N, H, W, C), (N, C, H, W), a list of image files, or flat rows
+    (arrays or data frames), in bytes or floats from 0 to 1; of other numbers, the range in
+    `fit` is taken for black to white.
 
     Parameters
     ----------
@@ -41,13 +46,13 @@ class CapsuleClusterer(
         B/C of the loss, and 2.4 object capsules are made per cluster. None: 10, or one per
         two images when there are fewer than 20.
     image_shape : tuple, default=None
-        (height, width) or (height, width, channels) of flat rows.
+        (height, width) or (height, width, channels) of flat rows. None: squares.
     n_parts, n_objects : int, default=None
         Part and object capsules. None: 24, and 2.4 per cluster but at least 8.
     steps : int, default=None
-        Weight updates. None: 60 passes over the images, from 4 000 to 22 000 updates.
+        Weight updates. None: 60 passes over the images, within bounds of `scae.presets.images`.
     batch_size : int, default=None
-        Images per update. None: 32, or all if there are fewer.
+        Images per update. None: 64, or all if there are fewer.
     experiment : ImageExperiment, default=None
         Every other choice (`scae.preset("mnist")`, say); image size, channels and classes are
         filled in from X and `n_clusters`, and the parameters above go before it.
@@ -58,7 +63,7 @@ class CapsuleClusterer(
     device : str, default="auto"
         Where to train and predict: "cpu", "cuda", ...; "auto" is a GPU if there is one.
     verbose : int, default=0
-        1 shows a progress bar.
+        1 shows the progress of training.
 
     Attributes
     ----------
@@ -68,11 +73,12 @@ class CapsuleClusterer(
         k-means centres in the space of presences.
     labels_ : array (N,)
         Clusters of the images given to `fit`.
-    n_clusters_, n_iter_, image_shape_, experiment_
-        Clusters, updates made (over warm starts), (C, H, W), and the full configuration.
+    n_clusters_, n_iter_, image_shape_, pixel_range_, experiment_
+        Clusters, updates made (over warm starts), (C, H, W), the numbers taken for black and
+        white (None: bytes or floats from 0 to 1), and the full configuration.
     """
 
-    _LEARNED = ("cluster_centers_", "n_clusters_", "n_iter_", "image_shape_", "n_features_in_")
+    _learned = ("n_clusters_", "n_iter_", "image_shape_", "pixel_range_", "n_features_in_")
 
     def __init__(
         self,
@@ -104,81 +110,62 @@ class CapsuleClusterer(
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    @speaks_sklearn
+    @value_errors
     def fit(self, X: Any, y: Any = None) -> "CapsuleClusterer":
         """Train on images; `y` is ignored."""
-        from scae.estimator.fitting import fit_in_memory
-        from scae.evaluation.clustering import fit_kmeans
-
-        images = self._read(X, reset=True)
+        images = read_images(self, X, reset=True)
         seed = draw_seed(self.random_state)
         experiment = self._configure(images, seed)
-        start, done = self._start(experiment)
-        model = fit_in_memory(
-            experiment,
-            ImageSource(images, seed),
-            choose_device(self.device),
-            start,
-            progress=bool(self.verbose),
-        )
-        assert model.config == experiment.model
-        self.experiment_ = experiment
-        self.model_ = ImageCapsules(model, experiment)
+        self._train(experiment, ImageBatches(images, seed, None, 0))
         self.n_clusters_ = experiment.model.classes
-        self.n_iter_ = done + experiment.training.steps
         presences = self._presences(images)
-        kmeans = fit_kmeans(presences, self.n_clusters_, seed=seed)
-        self.cluster_centers_ = kmeans.cluster_centers_
-        self.labels_ = self._assign(presences)
+        self.cluster_centers_ = fit_kmeans(presences, self.n_clusters_, seed).cluster_centers_
+        self.labels_ = assign_clusters(presences, self.cluster_centers_)
         return self
 
-    @speaks_sklearn
+    @value_errors
     def predict(self, X: Any) -> Int[np.ndarray, " n"]:
         """Cluster of each image: the nearest centre to its presences."""
-        return self._assign(self._presences(self._read(X, reset=False)))
+        return assign_clusters(self.transform(X), self.cluster_centers_)
 
-    @speaks_sklearn
+    @value_errors
     def transform(self, X: Any) -> Float[np.ndarray, "n objects"]:
         """Prior presence of every object in each image, from 0 to 1."""
-        return self._presences(self._read(X, reset=False))
+        check_is_fitted(self)
+        return self._presences(read_images(self, X, reset=False))
 
-    @speaks_sklearn
+    @value_errors
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the images and their parts, in nats; `y` is ignored.
 
         Higher is better; comparable between models of the same image size and pixel sigma. It
         says how well images are drawn, which need not rank models by their clusters.
         """
-        images = self._read(X, reset=False)
+        check_is_fitted(self)
+        images = read_images(self, X, reset=False)
         return float(self.model_.log_likelihood(images.images.numpy()).mean())
 
     @property
     def _n_features_out(self) -> int:
         return int(self.model_.model.config.objects)
 
-    def _read(self, X: Any, reset: bool) -> ImageData:
-        if not reset:
-            check_is_fitted(self)
-        shape = shape_of(self.image_shape)
-        if shape is None and not reset:
-            shape = self.image_shape_
-        images, found = read_images(self, X, shape, reset)
-        self._take_shape(found, reset)
-        return images
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted estimator into a folder, its clusters included."""
+        super().save(folder)
+        write_clusters(Path(folder), self.cluster_centers_)
 
-    def _take_shape(self, shape: Shape, reset: bool) -> None:
-        if reset:
-            self.image_shape_ = shape
-        elif shape != tuple(self.image_shape_):
-            channels, height, width = self.image_shape_
-            raise ScaeError(
-                f"X holds {shape[1]}x{shape[2]} images with {shape[0]} channels, but the "
-                f"estimator was fitted on {height}x{width} with {channels}."
-            )
+    @classmethod
+    def load(cls, folder: str | Path) -> "CapsuleClusterer":
+        """The fitted estimator that `save` wrote."""
+        estimator = super().load(folder)
+        centres = read_clusters(Path(folder))
+        if centres is None:
+            raise ScaeError(f"Folder {folder} holds no cluster centres; save the estimator again.")
+        estimator.cluster_centers_ = centres
+        return estimator
 
     def _configure(self, images: ImageData, seed: int) -> ImageExperiment:
         from scae.presets import for_images
@@ -206,27 +193,15 @@ class CapsuleClusterer(
         )
         warmup = min(chosen.optimizer.warmup, max(1, training.steps // 10))
         optimizer = replace(chosen.optimizer, warmup=warmup)
-        whole = replace(chosen, model=model, training=training, optimizer=optimizer)
-        assert isinstance(whole, ImageExperiment)
-        return whole
-
-    def _start(self, experiment: ImageExperiment) -> tuple[Any, int]:
-        """Weights to begin with and the updates they have seen."""
-        if not self.warm_start or not hasattr(self, "model_"):
-            return None, 0
-        before = self.model_.model.config
-        if replace(before, classes=experiment.model.classes) != experiment.model:
-            raise ScaeError(
-                "warm_start needs the image size and the numbers of capsules of the last fit; "
-                "set warm_start=False to start anew."
-            )
-        return self.model_.model.state_dict(), self.n_iter_
+        return replace(chosen, model=model, training=training, optimizer=optimizer)
 
     def _presences(self, images: ImageData) -> Float[np.ndarray, "n objects"]:
-        found: np.ndarray = self.model_.presences(images.images.numpy()).prior
-        return found
-
-    def _assign(self, presences: Float[np.ndarray, "n objects"]) -> Int[np.ndarray, " n"]:
-        centers = self.cluster_centers_.astype(presences.dtype, copy=False)
-        nearest: np.ndarray = pairwise_distances_argmin(presences, centers)
-        return nearest
+        """Prior presences in double precision: the same for an image in any batch."""
+        model = copy.deepcopy(self.model_.model).double()
+        device = device_of(model)
+        with evaluation_mode(model):
+            found = [
+                model.object_presences(batch.to(device).double() / 255).prior.cpu()
+                for batch in images.images.split(BATCH)
+            ]
+        return torch.cat(found).numpy()

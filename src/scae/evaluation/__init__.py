@@ -1,40 +1,46 @@
-"""Evaluation: LIN-MATCH, LIN-PRED, segmentation, and the tests between them.
+"""Evaluation: LIN-MATCH, LIN-PRED and segmentation. Nothing outside this room reads labels."""
 
-No training code lives here, and nothing outside this package reads labels.
-"""
-
-from scae.evaluation.clustering import ClusteringScores, lin_match, score_clusters
+from scae.evaluation.clustering import (
+    ClusteringScores,
+    fit_kmeans,
+    lin_match,
+    match_clusters,
+    score_clusters,
+)
 from scae.evaluation.evaluate import (
-    evaluate_constellations,
-    evaluate_generalisation,
+    Result,
+    evaluate,
     evaluate_images,
-    score_presences,
+    evaluate_scenes,
+    presence_mean,
 )
 from scae.evaluation.inference import presences, segment
-from scae.evaluation.matching import match_clusters
-from scae.evaluation.probe import LinearProbe, fit_probe
+from scae.evaluation.probe import fit_probe
 from scae.evaluation.results import ConstellationResult, ImageResult
 from scae.evaluation.segmentation import SegmentationScores, score_segmentation
 from scae.evaluation.significance import Comparison, Sample, welch_test
+from scae.models import evaluation_mode
 
 __all__ = [
+    "evaluate",
     "evaluate_images",
-    "evaluate_generalisation",
-    "evaluate_constellations",
-    "score_presences",
+    "evaluate_scenes",
+    "presence_mean",
+    "evaluation_mode",
     "presences",
     "segment",
+    "fit_kmeans",
     "lin_match",
     "match_clusters",
     "score_clusters",
     "fit_probe",
     "score_segmentation",
     "welch_test",
+    "Result",
     "ImageResult",
     "ConstellationResult",
     "ClusteringScores",
     "SegmentationScores",
-    "LinearProbe",
     "Sample",
     "Comparison",
 ]

@@ -1,29 +1,27 @@
 """LIN-MATCH: k-means on presences, then the best one-to-one naming of clusters (section 3.2).
 
-Two protocols, because published numbers mix them: ``train-test`` fits clusters and their names
-on the training images and scores the test images; ``full``, the paper's, fits and scores on
-all images together. The released code re-fits on whichever split it scores.
+Clusters and their names are fitted on one set and scored on another, or, as in the paper, on
+the same. The released code re-fits on whichever split it scores.
 """
 
 import warnings
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
+from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
 
 from scae.errors import ScaeError
-from scae.evaluation.matching import apply_mapping, match_clusters
-
-Protocol = Literal["train-test", "full"]
 
 RESTARTS = 10
-"""k-means starts, of which the one with the smallest within-cluster distance is kept."""
-ITERATIONS = 100
-"""Most Lloyd iterations of one start; separate clusters need a few dozen."""
+MAX_ITERATIONS = 100
+# k-means on pixels: one start costs as much as dozens on presences.
+PIXEL_RESTARTS = 3
+MAX_PIXEL_IMAGES = 20_000
 
 
 @dataclass(frozen=True)
@@ -37,32 +35,14 @@ class ClusteringScores:
     """Rows: true classes. Columns: matched classes, then one for clusters that match none."""
 
 
-@dataclass(frozen=True)
-class NamedClusters:
-    """k-means clusters with the label each stands for."""
-
-    kmeans: KMeans
-    mapping: dict[int, int]
-
-    def assign(self, features: Float[np.ndarray, "n features"]) -> Int[np.ndarray, " n"]:
-        """Number of the nearest cluster centre."""
-        return assign_clusters(self.kmeans, features)
-
-    def score(
-        self, features: Float[np.ndarray, "n features"], labels: Int[np.ndarray, " n"]
-    ) -> ClusteringScores:
-        """Scores under the mapping this object carries, which need not fit these labels."""
-        return score_clusters(self.assign(features), labels, self.mapping)
-
-
 def fit_kmeans(
     features: Float[np.ndarray, "n features"],
     clusters: int,
-    restarts: int = RESTARTS,
     seed: int = 0,
+    restarts: int = RESTARTS,
 ) -> KMeans:
-    """k-means with ``restarts`` starts; warns when the data hold fewer distinct points."""
-    if clusters < 1 or clusters > len(features):
+    """k-means, the best of several starts; warns when the data hold fewer distinct points."""
+    if not 1 <= clusters <= len(features):
         raise ScaeError(
             f"{clusters} clusters were asked for with {len(features)} examples; ask for at "
             "least 1 and at most as many as there are examples."
@@ -72,73 +52,28 @@ def fit_kmeans(
             "The features to cluster hold NaN or infinite values; check that the model's "
             "weights are finite."
         )
-    if clusters == 1:
-        warnings.warn("Clustering into one cluster puts every example together.", stacklevel=2)
-    kmeans = KMeans(n_clusters=clusters, n_init=restarts, max_iter=ITERATIONS, random_state=seed)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    kmeans = KMeans(clusters, n_init=restarts, max_iter=MAX_ITERATIONS, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         kmeans.fit(features)
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            warnings.warn(
-                f"The examples hold fewer than {clusters} distinct feature vectors, so some "
-                "clusters are empty: the model has probably collapsed.",
-                stacklevel=2,
-            )
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
+    if len(np.unique(kmeans.labels_)) < clusters:
+        warnings.warn(
+            f"The examples hold fewer than {clusters} distinct feature vectors, so some "
+            "clusters are empty: the model has probably collapsed.",
+            stacklevel=2,
+        )
     return kmeans
 
 
-def assign_clusters(
-    kmeans: KMeans, features: Float[np.ndarray, "n features"]
-) -> Int[np.ndarray, " n"]:
-    """Number of the nearest centre of each row."""
-    return kmeans.predict(features.astype(kmeans.cluster_centers_.dtype, copy=False))
+def match_clusters(pred: Int[np.ndarray, " n"], labels: Int[np.ndarray, " n"]) -> dict[int, int]:
+    """The one-to-one mapping of clusters to labels with the fewest errors (Kuhn 1955).
 
-
-def fit_named_clusters(
-    features: Float[np.ndarray, "n features"],
-    labels: Int[np.ndarray, " n"],
-    clusters: int | None = None,
-    restarts: int = RESTARTS,
-    seed: int = 0,
-) -> NamedClusters:
-    """k-means with as many clusters as classes (unless given) and its Hungarian match."""
-    classes = len(np.unique(labels))
-    if classes == 1:
-        warnings.warn(
-            "The labels hold a single class: scores against them say nothing about a model.",
-            stacklevel=2,
-        )
-    kmeans = fit_kmeans(features, clusters or classes, restarts, seed)
-    return NamedClusters(kmeans, match_clusters(assign_clusters(kmeans, features), labels))
-
-
-def lin_match(
-    protocol: Protocol,
-    train: tuple[Float[np.ndarray, "n features"], Int[np.ndarray, " n"]],
-    test: tuple[Float[np.ndarray, "m features"], Int[np.ndarray, " m"]] | None,
-    clusters: int | None = None,
-    restarts: int = RESTARTS,
-    seed: int = 0,
-) -> ClusteringScores:
-    """LIN-MATCH of (features, labels) pairs under a protocol.
-
-    Without a test set, ``full`` means the training set alone and ``train-test`` is refused.
+    With more clusters than classes the clusters left over have no entry, and their examples
+    count as errors: a many-to-one mapping would reward splitting the data ever finer.
     """
-    if protocol == "train-test":
-        if test is None:
-            raise ScaeError(
-                "The train-test protocol needs test images; give some or use the full protocol."
-            )
-        return fit_named_clusters(*train, clusters, restarts, seed).score(*test)
-    pairs = [train] if test is None else [train, test]
-    features = np.concatenate([pair[0] for pair in pairs])
-    labels = np.concatenate([pair[1] for pair in pairs])
-    return fit_named_clusters(features, labels, clusters, restarts, seed).score(features, labels)
+    classes, clusters = np.unique(labels), np.unique(pred)
+    rows, columns = linear_sum_assignment(contingency_matrix(labels, pred), maximize=True)
+    return {int(clusters[c]): int(classes[r]) for r, c in zip(rows, columns, strict=True)}
 
 
 def score_clusters(
@@ -151,16 +86,58 @@ def score_clusters(
         raise ScaeError("There are no examples to score; give at least one.")
     if mapping is None:
         mapping = match_clusters(pred, labels)
-    classes = np.unique(np.concatenate([labels, np.array(list(mapping.values()), labels.dtype)]))
-    unmatched = int(classes.max()) + 1
-    named = apply_mapping(pred, mapping, unmatched)
+    classes = np.union1d(labels, list(mapping.values()))
+    column = {cluster: int(np.searchsorted(classes, c)) for cluster, c in mapping.items()}
     rows = np.searchsorted(classes, labels)
-    columns = np.searchsorted(classes, named)  # `unmatched` sorts after every class
-    width = len(classes) + 1
-    confusion = np.bincount(rows * width + columns, minlength=len(classes) * width)
+    columns = np.array([column.get(int(p), len(classes)) for p in pred])
+    confusion = np.zeros((len(classes), len(classes) + 1), int)
+    np.add.at(confusion, (rows, columns), 1)
     return ClusteringScores(
-        accuracy=float(np.mean(named == labels)),
+        accuracy=float(np.mean(rows == columns)),
         nmi=float(normalized_mutual_info_score(labels, pred)),
         ari=float(adjusted_rand_score(labels, pred)),
-        confusion=confusion.reshape(len(classes), width).tolist(),
+        confusion=confusion.tolist(),
     )
+
+
+Labelled = tuple[Shaped[np.ndarray, "_ ..."], Int[np.ndarray, " _"]]
+
+
+def lin_match(
+    fit: Labelled,
+    score: Labelled,
+    clusters: int | None = None,
+    seed: int = 0,
+    restarts: int = RESTARTS,
+) -> ClusteringScores:
+    """LIN-MATCH of (features, labels): clusters and names from `fit`, scores of `score`.
+
+    There are as many clusters as classes in `fit` unless given.
+    """
+    features, labels = fit
+    if len(np.unique(labels)) == 1:
+        warnings.warn("The labels hold a single class: scores say nothing.", stacklevel=2)
+    kmeans = fit_kmeans(features, clusters or len(np.unique(labels)), seed, restarts)
+    mapping = match_clusters(kmeans.labels_, labels)
+    return score_clusters(kmeans.predict(score[0]), score[1], mapping)
+
+
+def pixel_kmeans(fit: Labelled, score: Labelled, clusters: int, seed: int = 0) -> float:
+    """LIN-MATCH of raw pixels, the baseline without a model.
+
+    Rows are bytes; at most 20 000 of them, drawn at random, make the clusters.
+    """
+    rows = np.random.default_rng(seed).permutation(len(fit[0]))[:MAX_PIXEL_IMAGES]
+    kmeans = fit_kmeans(_floats(fit[0][rows]), clusters, seed, PIXEL_RESTARTS)
+    mapping = match_clusters(_assign(kmeans, fit[0]), fit[1])
+    return score_clusters(_assign(kmeans, score[0]), score[1], mapping).accuracy
+
+
+def _assign(kmeans: KMeans, pixels: np.ndarray) -> Int[np.ndarray, " n"]:
+    """Nearest centres, in chunks: floats of a whole data set may not fit."""
+    chunks = [pixels[i : i + 5000] for i in range(0, len(pixels), 5000)]
+    return np.concatenate([kmeans.predict(_floats(chunk)) for chunk in chunks])
+
+
+def _floats(pixels: np.ndarray) -> Float[np.ndarray, "n pixels"]:
+    return pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(255)

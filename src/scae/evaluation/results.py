@@ -1,7 +1,7 @@
-"""Results of an evaluation, typed, with everything needed to read the numbers in their JSON."""
+"""Results of an evaluation, with everything needed to read the numbers in their JSON."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 PROTOCOLS = {
@@ -9,8 +9,6 @@ PROTOCOLS = {
     "images and scored on the test images; for LIN-PRED this is the paper's protocol",
     "full": "clusters are fitted, named and scored on training and test images together; for "
     "LIN-MATCH this is the paper's protocol",
-}
-TRANSFER_PROTOCOLS = {
     "train-target": "clusters, their names and the linear classifier are fitted on the training "
     "images and scored on the target images",
     "target": "clusters are fitted, named and scored on the target images alone",
@@ -48,9 +46,11 @@ class Confusions:
 
 
 @dataclass(frozen=True)
-class PresenceScores(_Json):
-    """How well object presences tell classes apart; every score is a fraction of 1."""
+class ImageResult(_Json):
+    """Unsupervised classification of images; every score is a fraction of 1."""
 
+    dataset: str
+    """Data set of the scored images."""
     lin_match: ByPresence
     """Accuracy of k-means clusters after the best one-to-one naming."""
     lin_pred: ByPresence
@@ -63,35 +63,27 @@ class PresenceScores(_Json):
     """Confusion matrices of the same clusters after matching."""
     clusters: int
     """Clusters of k-means."""
-    kmeans_restarts: int
-    """Starts of k-means, of which the one with the smallest within-cluster distance is kept."""
-    seed: int
-    """Seed of k-means."""
-
-
-@dataclass(frozen=True)
-class ImageResult(PresenceScores):
-    """Unsupervised classification of images by a model, and by clustering without one."""
-
-    dataset: str
-    """Data set of the scored images."""
     n_train: int
     """Training images."""
     n_test: int
     """Test or target images; 0 when all data were given as one set."""
     baselines: dict[str, dict[str, float]]
     """LIN-MATCH without a model, by name and protocol; empty when not asked for."""
+    capsules: dict[str, float]
+    """How capsules are used on the scored images, see `scae.diagnostics`."""
     protocols: dict[str, str]
     """What each protocol's name means."""
-    seconds: dict[str, float]
-    """Wall-clock time of the stages."""
+    seed: int
+    """Seed of k-means."""
+    seconds: float
+    """Wall-clock time."""
     unit: str = "fraction"
     """Scores are fractions, not percentages."""
 
 
 @dataclass(frozen=True)
 class ConstellationResult(_Json):
-    """Segmentation of point sets; errors are fractions of 1."""
+    """Segmentation of point sets by one forward pass; errors are fractions of 1."""
 
     dataset: str
     """Data set of the scored scenes."""
@@ -101,8 +93,6 @@ class ConstellationResult(_Json):
     """The same error as a mean over scenes."""
     ari: float
     """Adjusted Rand index, mean over scenes."""
-    variation_of_information: float
-    """In nats, mean over scenes."""
     n_scenes: int
     """Scenes scored."""
     n_empty_scenes: int
@@ -110,10 +100,13 @@ class ConstellationResult(_Json):
     n_points: int
     """Present points scored."""
     baselines: dict[str, dict[str, float]]
-    """Error, ARI and variation of information by chance, with a single capsule, and of the
-    model when it sees each scene once, as in the paper."""
-    seconds: dict[str, float]
-    """Wall-clock time of the stages."""
+    """Error and ARI by chance, and with a single capsule."""
+    seed: int
+    """Seed of the scenes."""
+    seconds: float
+    """Wall-clock time."""
+    error_at_noise: dict[str, float] = field(default_factory=dict)
+    """Segmentation error by standard deviation of noise on the points, of generated scenes."""
     convention: str = SEGMENTATION_CONVENTION
     """How points, capsules and objects are matched."""
     unit: str = "fraction"

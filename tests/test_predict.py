@@ -1,0 +1,99 @@
+"""Predictions: stable cluster numbers, tables of images and points, sentences for mistakes."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from scae.api import Loaded, load_model
+from scae.config import ImageDataConfig
+from scae.errors import ScaeError
+from scae.evaluation import fit_kmeans, presences
+from scae.prediction import CLUSTERS, keep_clusters, predict, read_clusters
+from scae.weights_file import save_weights
+from small_models import IMAGE_EXPERIMENT, image_capsules, point_capsules
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (30, 14, 12), dtype=np.uint8)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Loaded:
+    """A run folder of a model of 14x12 images that were in an .npz file."""
+    np.savez(tmp_path / "train.npz", images=IMAGES)
+    data = ImageDataConfig(name=str(tmp_path / "train.npz"))
+    experiment = replace(IMAGE_EXPERIMENT, data=data)
+    save_weights(image_capsules().model, experiment, tmp_path / "weights.safetensors")
+    return load_model(tmp_path)
+
+
+def clusters_of(loaded: Loaded, data: object) -> list[object]:
+    return [row[1] for row in predict(loaded, data).rows]
+
+
+def test_kept_clusters_give_stable_numbers_one_by_one(run: Loaded, tmp_path: Path) -> None:
+    assert read_clusters(tmp_path) is None
+    assert keep_clusters(run).name == CLUSTERS
+    prior, _ = presences(run.model, torch.from_numpy(IMAGES)[:, None])
+    expected = fit_kmeans(prior, 2).predict(prior).tolist()
+    found = predict(run, str(tmp_path / "train.npz"))
+    assert [row[1] for row in found.rows] == expected and found.note == ""
+    assert [row[2] for row in found.rows] == prior.argmax(1).tolist()
+    assert sum(found.sizes.values()) == 30
+    for i in range(3):
+        path = tmp_path / f"{i}.png"
+        Image.fromarray(IMAGES[i]).save(path)
+        assert clusters_of(run, path) == [expected[i]]
+    assert clusters_of(run, [tmp_path / "0.png", tmp_path / "2.png"]) == [expected[0], expected[2]]
+    assert clusters_of(run, IMAGES[::-1]) == expected[::-1]
+
+
+def test_without_kept_clusters_or_with_another_number_a_note_says_so(run: Loaded) -> None:
+    found = predict(run, IMAGES)
+    assert "keeps no 2 clusters" in found.note and set(found.sizes) == {0, 1}
+    keep_clusters(run)
+    assert predict(run, IMAGES, clusters=2).note == ""
+    other = predict(run, IMAGES, clusters=3)
+    assert "keeps no 3 clusters" in other.note and set(other.sizes) == {0, 1, 2}
+
+
+def test_tables_are_written_whole(run: Loaded, tmp_path: Path) -> None:
+    predict(run, IMAGES).write(tmp_path / "out.csv")
+    with open(tmp_path / "out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 30
+    assert set(rows[0]) == {"file", "cluster", "strongest_object", "presence"}
+
+
+def test_bad_input_is_one_sentence(run: Loaded, tmp_path: Path) -> None:
+    with pytest.raises(ScaeError, match="40 clusters were asked for with 30"):
+        predict(run, IMAGES, clusters=40)
+    with pytest.raises(ScaeError, match="this model takes 14x12"):
+        predict(run, np.zeros((2, 9, 9), np.uint8))
+    with pytest.raises(ScaeError, match="neither a data set"):
+        predict(run, "nowhere")
+    (tmp_path / CLUSTERS).write_bytes(b"no tensors")
+    with pytest.raises(ScaeError, match="not a readable safetensors file"):
+        predict(run, IMAGES)
+
+
+def test_points_get_their_objects(tmp_path: Path) -> None:
+    capsules = point_capsules()
+    loaded = Loaded(capsules.model, capsules.experiment)
+    text = "scene,x,y\na,10,10\na,12,10\nb,10,30\na,11,15\n"
+    (tmp_path / "points.csv").write_text(text)
+    found = predict(loaded, tmp_path / "points.csv")
+    assert found.header == ("scene", "point", "x", "y", "object")
+    assert [row[:4] for row in found.rows] == [
+        ("a", 0, 10.0, 10.0),
+        ("a", 1, 12.0, 10.0),
+        ("a", 2, 11.0, 15.0),
+        ("b", 0, 10.0, 30.0),
+    ]
+    scene = capsules.segment(np.array([[10, 10], [12, 10], [11, 15.0]]))[0]
+    assert [row[4] for row in found.rows[:3]] == scene.tolist()
+    with pytest.raises(ScaeError, match="leave out --clusters"):
+        predict(loaded, "constellations", clusters=2)
