@@ -1,72 +1,68 @@
-"""All figures of a model, by name: which apply, what each looks at, and where they go."""
+"""All figures of a model by name, and the list of them that the report shows."""
 
+import dataclasses
 import difflib
-from collections.abc import Callable, Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
+import torch
 from torch import Tensor
 
-from scae.config import ConstellationExperiment, Experiment
-from scae.data import ImageData, Scenes, load_images, scenes
+from scae import files
+from scae.api import Loaded
+from scae.config import ConstellationExperiment
+from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
+from scae.diagnostics import diagnose, symptoms
 from scae.errors import ScaeError
-from scae.evaluation import ConstellationResult, ImageResult, presences
-from scae.evaluation.clustering import fit_named_clusters
+from scae.evaluation import ConstellationResult, ImageResult, evaluation_mode
 from scae.figures import style
-from scae.figures.curves import Columns, curves_figure
-from scae.figures.embedding import FEWEST, LIMIT, embed, strongest_objects, tsne_figure
-from scae.figures.looking import (
-    array,
-    explain,
-    good_and_bad_scenes,
-    looking,
-    one_per_class,
-    scene_errors,
-)
-from scae.figures.reconstructions import (
-    Decomposition,
-    decompose,
-    edges_figure,
-    reconstructions_figure,
-)
-from scae.figures.scenes import constellations_figure, segment_scenes
-from scae.figures.sweeps import image_sweep_figure, point_sweep_figure
-from scae.figures.templates import drawn_alone, part_poses_figure, templates_figure
+from scae.figures.constellations import constellations_figure, segment_scenes
+from scae.figures.curves import Metrics, curves_figure
+from scae.figures.embedding import MIN_POINTS, embed, strongest_objects, tsne_figure
+from scae.figures.reconstructions import decompose, one_per_class, reconstructions_figure
+from scae.figures.style import CaptionedFigure
+from scae.figures.sweep import image_sweep_figure, point_sweep_figure
+from scae.figures.templates import strokes, templates_figure
 from scae.figures.usage import confusion_figure, usage_figure
-from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
-from scae.scoring import EVALUATION_SEED, check_fit, is_single_set
+from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.training import read_metrics
 
-SCENES = 500
-"""Scenes looked through for good and bad examples."""
+FIGURE_LIST = "figures.json"
+SCENES, SCENES_SEED = 500, 1_000_003
 LOOKED_AT = 500
 """Images in which parts and objects are looked for."""
 EXAMPLES = 10
+BATCH = 250
+
+Result = ImageResult | ConstellationResult | Mapping[str, Any]
+"""An evaluation, or what its JSON holds."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What figures are made of; what several figures need is computed once."""
+    """What figures are made of; what several of them need is computed once."""
 
-    model: CapsuleModel
-    experiment: Experiment
+    loaded: Loaded
     data: ImageData | Scenes
-    metrics: Columns | None
-    result: ImageResult | ConstellationResult | None
-    limit: int
-    seed: int
+    metrics: Metrics
+    scores: Mapping[str, Any]
 
     @property
-    def stacked(self) -> StackedCapsuleAutoencoder:
-        assert isinstance(self.model, StackedCapsuleAutoencoder)
-        return self.model
+    def images_model(self) -> StackedCapsuleAutoencoder:
+        assert isinstance(self.loaded.model, StackedCapsuleAutoencoder)
+        return self.loaded.model
 
     @property
-    def constellation(self) -> ConstellationAutoencoder:
-        assert isinstance(self.model, ConstellationAutoencoder)
-        return self.model
+    def points_model(self) -> ConstellationAutoencoder:
+        assert isinstance(self.loaded.model, ConstellationAutoencoder)
+        return self.loaded.model
 
     @property
     def images(self) -> ImageData:
@@ -79,194 +75,190 @@ class Material:
         return self.data
 
     @cached_property
+    def batch(self) -> tuple[Tensor, ...]:
+        """Some examples, as the model takes them."""
+        if isinstance(self.data, ImageData):
+            return (self.data.floats(0, LOOKED_AT),)
+        return self.data.points[:LOOKED_AT], self.data.presence[:LOOKED_AT]
+
+    @cached_property
     def labels(self) -> np.ndarray | None:
         """Class of each image; used for colours and rows only."""
-        if not isinstance(self.data, ImageData) or self.data.labels is None:
-            return None
-        return self.data.labels.numpy()
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.images.classes
+        labels = self.data.labels if isinstance(self.data, ImageData) else None
+        return None if labels is None else labels.numpy()
 
     @cached_property
     def presences(self) -> tuple[np.ndarray, np.ndarray]:
         """Prior and posterior object presences of all examples."""
-        if isinstance(self.model, StackedCapsuleAutoencoder):
-            return presences(self.model, self.images.images)
-        with looking(self.model) as device:
-            found = self.model.object_presences(
-                self.scenes.points.to(device), self.scenes.presence.to(device)
-            )
-        return array(found.prior), array(found.posterior)
-
-    @cached_property
-    def looked_at(self) -> Tensor:
-        """Some images, as the model takes them."""
-        return self.images.floats(0, LOOKED_AT)
-
-    @cached_property
-    def examples(self) -> Decomposition:
-        """One image of each class, taken apart."""
-        rows = one_per_class(self.labels, len(self.images), EXAMPLES)
-        return decompose(self.stacked, self.images.images[rows].float() / 255)
+        if isinstance(self.data, ImageData):
+            starts = range(0, len(self.data), BATCH)
+            batches = ((self.images.floats(start, start + BATCH),) for start in starts)
+        else:
+            batches = ((self.scenes.points, self.scenes.presence) for _ in range(1))
+        model: Any = self.loaded.model
+        with evaluation_mode(model):
+            found = [model.object_presences(*batch) for batch in batches]
+        prior = torch.cat([presences.prior for presences in found])
+        posterior = torch.cat([presences.posterior for presences in found])
+        return prior.numpy(), posterior.numpy()
 
 
-def _tsne(material: Material) -> Figure:
-    prior, _ = material.presences
-    embedding = embed(prior, material.limit, material.seed)
-    note = f"{material.images.name} {material.images.split}: {embedding.note}"
+def _templates(material: Material) -> CaptionedFigure:
+    model = material.images_model
+    with evaluation_mode(model):
+        usage = model.part_encoder(*material.batch).presence.mean(0).numpy()
+    return templates_figure(strokes(model), usage)
+
+
+def _reconstructions(material: Material) -> CaptionedFigure:
+    images, model = material.images, material.images_model
+    rows = one_per_class(images.labels, len(images), EXAMPLES)
+    seen = decompose(model, images.images[rows].float() / 255)
+    return reconstructions_figure(seen, edges=model.config.target == "sobel")
+
+
+def _constellations(material: Material) -> CaptionedFigure:
+    scenes = material.scenes
+    return constellations_figure(
+        segment_scenes(material.points_model, scenes.points, scenes.presence, scenes.pattern_id)
+    )
+
+
+def _point_sweep(material: Material) -> CaptionedFigure | None:
+    if material.points_model.config.decoder == "baseline":
+        return None  # it has no poses
+    points, presence = material.batch
+    return point_sweep_figure(material.points_model, points, presence)
+
+
+def _tsne(material: Material) -> CaptionedFigure | None:
+    images, (prior, _) = material.images, material.presences
+    if len(images) < MIN_POINTS:
+        return None
+    points, rows = embed(prior)
+    note = f"{images.name} {images.split}: {len(rows):,} of {len(images):,} images"
     if material.labels is None:
-        groups, names = strongest_objects(prior[embedding.rows])
-        return tsne_figure(
-            embedding.points, groups, names, note=note, colored_by="strongest object"
-        )
-    labels = material.labels[embedding.rows]
-    return tsne_figure(embedding.points, labels, material.classes, note=note)
+        groups, names = strongest_objects(prior[rows])
+        return tsne_figure(points, groups, names, note, "strongest object")
+    return tsne_figure(points, material.labels[rows], images.classes, note)
 
 
-def _confusion(material: Material) -> Figure:
-    images, result = material.images, material.result
-    if isinstance(result, ImageResult):
-        protocol = next(p for p in ("full", *result.confusion.prior) if p in result.confusion.prior)
-        table = np.array(result.confusion.prior[protocol])
-        return confusion_figure(table, images.classes, f"{result.dataset}, protocol {protocol}")
-    labels = material.labels
-    assert labels is not None
-    prior, _ = material.presences
-    named = fit_named_clusters(prior, labels, seed=material.seed)
-    table = np.array(named.score(prior, labels).confusion)
-    note = f"{images.name} {images.split}, clusters fitted to these images"
-    return confusion_figure(table, images.classes, note)
+def _confusion(material: Material) -> CaptionedFigure | None:
+    tables = material.scores.get("confusion", {}).get("prior")
+    if not tables:
+        return None
+    protocol, table = next(iter(tables.items()))
+    note = f"{material.scores['dataset']}, protocol {protocol}"
+    return confusion_figure(np.array(table), material.images.classes, note)
 
 
-def _usage(material: Material) -> Figure:
+def _usage(material: Material) -> CaptionedFigure:
     prior, posterior = material.presences
-    if isinstance(material.model, ConstellationAutoencoder):
-        return usage_figure(prior, posterior)
-    parts = explain(material.model, material.looked_at).parts.presence.mean(0)
-    return usage_figure(prior, posterior, array(parts), material.labels, material.classes)
+    names = material.images.classes if isinstance(material.data, ImageData) else ()
+    return usage_figure(prior, posterior, material.labels, names)
 
 
-def _templates(material: Material) -> Figure:
-    model = material.stacked
-    return templates_figure(array(model.templates.templates()), drawn_alone(model))
+def _curves(material: Material) -> CaptionedFigure | None:
+    return curves_figure(material.metrics) if material.metrics.get("step") else None
 
 
-def _constellations(material: Material) -> Figure:
-    found = material.scenes
-    seen = segment_scenes(material.constellation, found.points, found.presence, found.pattern_id)
-    present = seen.present.astype(np.float64)
-    if seen.labels is None:
-        good = np.argsort(-present.sum(1), kind="stable")[:7].tolist()
-        return constellations_figure(seen, good, [], f"{len(present)} scenes without labels")
-    errors = scene_errors(seen.segments, seen.labels, present)
-    good, bad = good_and_bad_scenes(errors, present, 5, 2)
-    failed = int((errors > 0).sum())
-    note = (
-        f"failures to the right: {failed} of {np.isfinite(errors).sum()} scenes have a wrong point"
-    )
-    return constellations_figure(seen, good, bad, note)
-
-
-def _point_sweep(material: Material) -> Figure:
-    found = material.scenes
-    return point_sweep_figure(
-        material.constellation, found.points[:LOOKED_AT], found.presence[:LOOKED_AT]
-    )
-
-
-def _curves(material: Material) -> Figure:
-    assert material.metrics is not None
-    return curves_figure(material.metrics)
-
-
-FIGURES: dict[str, Callable[[Material], Figure]] = {
-    "reconstructions": lambda m: reconstructions_figure(m.examples),
-    "edges": lambda m: edges_figure(m.examples),
-    "constellations": _constellations,
-    "object-sweep": lambda m: image_sweep_figure(m.stacked, m.looked_at),
-    "point-sweep": _point_sweep,
+Draw = Callable[[Material], CaptionedFigure | None]
+IMAGE_FIGURES: dict[str, Draw] = {
     "templates": _templates,
-    "part-poses": lambda m: part_poses_figure(m.stacked, m.looked_at),
+    "reconstructions": _reconstructions,
+    "object-sweep": lambda material: image_sweep_figure(material.images_model, *material.batch),
     "tsne": _tsne,
     "confusion": _confusion,
     "usage": _usage,
     "curves": _curves,
 }
-"""Every figure by name, in the order of a report."""
+POINT_FIGURES: dict[str, Draw] = {
+    "constellations": _constellations,
+    "object-sweep": _point_sweep,
+    "usage": _usage,
+    "curves": _curves,
+}
+"""Figures by name in the order of a report; None where there is nothing to draw."""
 
 
-def unavailable(name: str, material: Material) -> str | None:
-    """Why a figure cannot be made of this material; None when it can."""
-    config, data = material.model.config, material.data
-    if name == "curves":
-        return None if material.metrics else "it needs the metrics of a run"
-    if name == "usage":
-        return None
-    if name in ("constellations", "point-sweep"):
-        if isinstance(material.model, StackedCapsuleAutoencoder):
-            return "it shows point sets, and this model takes images"
-        if name == "point-sweep" and material.model.config.decoder == "baseline":
-            return "the baseline has no poses to sweep"
-        return None
-    if isinstance(material.model, ConstellationAutoencoder):
-        return "it shows images, and this model takes point sets"
-    if name == "edges" and getattr(config, "target", "raw") != "sobel":
-        return "this model reconstructs the image itself, not its edges"
-    if name == "confusion" and material.labels is None:
-        return "it needs labels, and the data have none"
-    if name == "tsne" and len(data) < FEWEST:
-        return f"it needs at least {FEWEST} examples"
-    return None
-
-
-def make_all(
-    model: CapsuleModel,
-    experiment: Experiment,
+def make_figures(
+    loaded: Loaded,
     folder: Path | str,
-    *,
-    data: ImageData | Scenes | None = None,
     data_dir: Path | None = None,
-    metrics: Columns | None = None,
-    result: ImageResult | ConstellationResult | None = None,
+    result: Result | None = None,
     names: Sequence[str] | None = None,
-    limit: int = LIMIT,
-    seed: int = 0,
 ) -> list[Path]:
-    """Draw all figures that apply to a model (or those in `names`) as PNG and SVG.
+    """Draw the figures of a model (or those in `names`) as PNG and SVG; returns all files.
 
-    `data` defaults to the test split of the experiment's data (scenes are generated);
-    `metrics` are the columns of metrics.csv (`scae.training.read_table`); the confusion is
-    taken from `result` when given. `limit` bounds the points of the t-SNE map.
+    Images are the test split of the experiment's data, or all of the user's own; scenes are
+    generated. Curves need the metrics of a run, the confusion matrix a `result` (default: the
+    run's evaluation.json). The file figures.json lists titles and captions, and holds the
+    diagnosis of the examples.
     """
+    folder, experiment = Path(folder), loaded.experiment
+    points = isinstance(experiment, ConstellationExperiment)
+    figures = POINT_FIGURES if points else IMAGE_FIGURES
     for name in names or ():
-        if name not in FIGURES:
-            near = difflib.get_close_matches(name, FIGURES, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FIGURES)}."
-            raise ScaeError(f"There is no figure {name!r}; {hint}")
-    if data is None:
-        data = default_data(experiment, data_dir)
-    elif isinstance(data, Scenes) != isinstance(model, ConstellationAutoencoder):
-        raise ScaeError("The data do not fit the model: point sets and images cannot be mixed.")
-    if isinstance(data, ImageData) and not isinstance(experiment, ConstellationExperiment):
-        check_fit(experiment, data)
-    material = Material(model, experiment, data, metrics, result, limit, seed)
-    paths: list[Path] = []
-    for name, draw in FIGURES.items():
-        if names is not None and name not in names:
-            continue
-        reason = unavailable(name, material)
-        if reason is None:
-            paths += style.save(draw(material), Path(folder), name)
-        elif names is not None:
-            raise ScaeError(f"Figure {name!r} cannot be drawn: {reason}.")
+        if name not in figures:
+            near = difflib.get_close_matches(name, figures, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(figures)}."
+            raise ScaeError(f"There is no figure {name!r} of this model; {hint}")
+    scores, metrics = read_scores(loaded.folder, result), run_metrics(loaded.folder)
+    material = Material(loaded, examples(loaded, data_dir), metrics, scores)
+    paths, entries = [], {}
+    with mpl.rc_context(style.RC):
+        for name in figures if names is None else names:
+            figure = figures[name](material)
+            if figure is not None:
+                paths += style.save(figure, folder, name)
+                entry = {"name": name, "title": figure.title, "caption": figure.caption}
+                entries[name] = entry | {"file": f"{name}.png"}
+    found = diagnose(loaded.model, material.batch)
+    known = {} if names is None else {entry["name"]: entry for entry in _listed(folder)}
+    entries = known | entries
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_json(
+        folder / FIGURE_LIST,
+        {
+            "data": material.data.summary,
+            "diagnosis": {
+                name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in dataclasses.asdict(found).items()
+            },
+            "symptoms": list(symptoms(found).values()),
+            "figures": [entries[name] for name in figures if name in entries],
+        },
+    )
     return paths
 
 
-def default_data(experiment: Experiment, data_dir: Path | None) -> ImageData | Scenes:
+def examples(loaded: Loaded, data_dir: Path | None) -> ImageData | Scenes:
     """Test images of an experiment (all, where there is no split), or fresh scenes."""
+    experiment = loaded.experiment
     if isinstance(experiment, ConstellationExperiment):
-        return scenes(experiment.data, EVALUATION_SEED, SCENES)
-    split = "train" if is_single_set(experiment.data) else "test"
+        return load_scenes(experiment.data, SCENES_SEED, SCENES)
+    split = "test" if experiment.data.name in NAMES else "train"
     return load_images(experiment.data, split, data_dir)
+
+
+def run_metrics(folder: Path) -> Metrics:
+    """Metrics of a run folder; empty for weights without a run."""
+    try:
+        return read_metrics(folder)
+    except (OSError, ScaeError):
+        return {}
+
+
+def read_scores(folder: Path, result: Result | None = None) -> dict[str, Any]:
+    """An evaluation as JSON values; default: the run folder's evaluation.json, else empty."""
+    if result is not None:
+        return dict(result) if isinstance(result, Mapping) else result.to_dict()
+    path = folder / "evaluation.json"
+    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    return found
+
+
+def _listed(folder: Path) -> list[dict[str, str]]:
+    path = folder / FIGURE_LIST
+    found: list[dict[str, str]] = json.loads(path.read_bytes())["figures"] if path.exists() else []
+    return found
