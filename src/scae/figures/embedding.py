@@ -61,8 +61,8 @@ def tsne_figure(
     outline = [effects.withStroke(linewidth=3, foreground="white")]
     for label in np.unique(labels):
         x, y = np.median(points[labels == label], axis=0)
-        text = {"ha": "center", "va": "center", "fontsize": 11, "weight": "bold"}
-        axes.text(x, y, shown[label], path_effects=outline, **text)
+        name = axes.text(x, y, shown[label], ha="center", va="center", fontsize=11, weight="bold")
+        name.set_path_effects(outline)
         axes.plot([], [], "o", color=style.class_color(int(label)), label=shown[label])
     columns = min(10, len(np.unique(labels)))
     figure.legend(loc="lower center", ncols=columns, handletextpad=0.1, columnspacing=1.0)

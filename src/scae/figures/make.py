@@ -5,8 +5,7 @@ import difflib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,149 +35,90 @@ from scae.training import read_metrics
 
 FIGURE_LIST = "figures.json"
 SCENES, SCENES_SEED = 500, 1_000_003
-LOOKED_AT = 500
-"""Images in which parts and objects are looked for."""
-EXAMPLES = 10
-BATCH = 250
+EXAMPLES, LOOKED_AT, BATCH = 10, 500, 250
+"""Images shown one by one, images in which parts are looked for, images encoded at a time."""
 
 Result = ImageResult | ConstellationResult | Mapping[str, Any]
 """An evaluation, or what its JSON holds."""
+Figures = dict[str, Callable[[], CaptionedFigure | None]]
+"""Figures by name, in the order of a report; None where there is nothing to draw."""
 
 
-@dataclass(frozen=True)
-class Material:
-    """What figures are made of; what several of them need is computed once."""
+def image_figures(
+    model: StackedCapsuleAutoencoder, data: ImageData, scores: Mapping[str, Any]
+) -> Figures:
+    """Figures of a model of images."""
+    labels = None if data.labels is None else data.labels.numpy()
+    some = data.floats(0, LOOKED_AT)
 
-    loaded: Loaded
-    data: ImageData | Scenes
-    metrics: Metrics
-    scores: Mapping[str, Any]
-
-    @property
-    def images_model(self) -> StackedCapsuleAutoencoder:
-        assert isinstance(self.loaded.model, StackedCapsuleAutoencoder)
-        return self.loaded.model
-
-    @property
-    def points_model(self) -> ConstellationAutoencoder:
-        assert isinstance(self.loaded.model, ConstellationAutoencoder)
-        return self.loaded.model
-
-    @property
-    def images(self) -> ImageData:
-        assert isinstance(self.data, ImageData)
-        return self.data
-
-    @property
-    def scenes(self) -> Scenes:
-        assert isinstance(self.data, Scenes)
-        return self.data
-
-    @cached_property
-    def batch(self) -> tuple[Tensor, ...]:
-        """Some examples, as the model takes them."""
-        if isinstance(self.data, ImageData):
-            return (self.data.floats(0, LOOKED_AT),)
-        return self.data.points[:LOOKED_AT], self.data.presence[:LOOKED_AT]
-
-    @cached_property
-    def labels(self) -> np.ndarray | None:
-        """Class of each image; used for colours and rows only."""
-        labels = self.data.labels if isinstance(self.data, ImageData) else None
-        return None if labels is None else labels.numpy()
-
-    @cached_property
-    def presences(self) -> tuple[np.ndarray, np.ndarray]:
-        """Prior and posterior object presences of all examples."""
-        if isinstance(self.data, ImageData):
-            starts = range(0, len(self.data), BATCH)
-            batches = ((self.images.floats(start, start + BATCH),) for start in starts)
-        else:
-            batches = ((self.scenes.points, self.scenes.presence) for _ in range(1))
-        model: Any = self.loaded.model
+    @cache
+    def presences() -> tuple[np.ndarray, np.ndarray]:
+        starts = range(0, len(data), BATCH)
         with evaluation_mode(model):
-            found = [model.object_presences(*batch) for batch in batches]
-        prior = torch.cat([presences.prior for presences in found])
-        posterior = torch.cat([presences.posterior for presences in found])
-        return prior.numpy(), posterior.numpy()
+            found = [model.object_presences(data.floats(i, i + BATCH)) for i in starts]
+        prior, posterior = ([getattr(p, name) for p in found] for name in ("prior", "posterior"))
+        return torch.cat(prior).numpy(), torch.cat(posterior).numpy()
+
+    def templates() -> CaptionedFigure:
+        with evaluation_mode(model):
+            usage = model.part_encoder(some).presence.mean(0).numpy()
+        return templates_figure(strokes(model), usage)
+
+    def reconstructions() -> CaptionedFigure:
+        rows = one_per_class(data.labels, len(data), EXAMPLES)
+        seen = decompose(model, data.images[rows].float() / 255)
+        return reconstructions_figure(seen, edges=model.config.target == "sobel")
+
+    def tsne() -> CaptionedFigure | None:
+        if len(data) < MIN_POINTS:
+            return None
+        prior, _ = presences()
+        points, rows = embed(prior)
+        note = f"{data.name} {data.split}: {len(rows):,} of {len(data):,} images"
+        if labels is None:
+            groups, names = strongest_objects(prior[rows])
+            return tsne_figure(points, groups, names, note, "strongest object")
+        return tsne_figure(points, labels[rows], data.classes, note)
+
+    def confusion() -> CaptionedFigure | None:
+        tables = scores.get("confusion", {}).get("prior")
+        if not tables:
+            return None
+        protocol, table = next(iter(tables.items()))
+        note = f"{scores['dataset']}, protocol {protocol}"
+        return confusion_figure(np.array(table), data.classes, note)
+
+    return {
+        "templates": templates,
+        "reconstructions": reconstructions,
+        "object-sweep": lambda: image_sweep_figure(model, some),
+        "tsne": tsne,
+        "confusion": confusion,
+        "usage": lambda: usage_figure(*presences(), labels, data.classes),
+    }
 
 
-def _templates(material: Material) -> CaptionedFigure:
-    model = material.images_model
-    with evaluation_mode(model):
-        usage = model.part_encoder(*material.batch).presence.mean(0).numpy()
-    return templates_figure(strokes(model), usage)
+def point_figures(model: ConstellationAutoencoder, data: Scenes) -> Figures:
+    """Figures of a constellation model."""
+    points, presence = data.points, data.presence
 
+    def usage() -> CaptionedFigure:
+        with evaluation_mode(model):
+            found = model.object_presences(points, presence)
+        return usage_figure(found.prior.numpy(), found.posterior.numpy())
 
-def _reconstructions(material: Material) -> CaptionedFigure:
-    images, model = material.images, material.images_model
-    rows = one_per_class(images.labels, len(images), EXAMPLES)
-    seen = decompose(model, images.images[rows].float() / 255)
-    return reconstructions_figure(seen, edges=model.config.target == "sobel")
+    def sweep() -> CaptionedFigure | None:
+        if model.config.decoder == "baseline":
+            return None  # it has no poses
+        return point_sweep_figure(model, points, presence)
 
-
-def _constellations(material: Material) -> CaptionedFigure:
-    scenes = material.scenes
-    return constellations_figure(
-        segment_scenes(material.points_model, scenes.points, scenes.presence, scenes.pattern_id)
-    )
-
-
-def _point_sweep(material: Material) -> CaptionedFigure | None:
-    if material.points_model.config.decoder == "baseline":
-        return None  # it has no poses
-    points, presence = material.batch
-    return point_sweep_figure(material.points_model, points, presence)
-
-
-def _tsne(material: Material) -> CaptionedFigure | None:
-    images, (prior, _) = material.images, material.presences
-    if len(images) < MIN_POINTS:
-        return None
-    points, rows = embed(prior)
-    note = f"{images.name} {images.split}: {len(rows):,} of {len(images):,} images"
-    if material.labels is None:
-        groups, names = strongest_objects(prior[rows])
-        return tsne_figure(points, groups, names, note, "strongest object")
-    return tsne_figure(points, material.labels[rows], images.classes, note)
-
-
-def _confusion(material: Material) -> CaptionedFigure | None:
-    tables = material.scores.get("confusion", {}).get("prior")
-    if not tables:
-        return None
-    protocol, table = next(iter(tables.items()))
-    note = f"{material.scores['dataset']}, protocol {protocol}"
-    return confusion_figure(np.array(table), material.images.classes, note)
-
-
-def _usage(material: Material) -> CaptionedFigure:
-    prior, posterior = material.presences
-    names = material.images.classes if isinstance(material.data, ImageData) else ()
-    return usage_figure(prior, posterior, material.labels, names)
-
-
-def _curves(material: Material) -> CaptionedFigure | None:
-    return curves_figure(material.metrics) if material.metrics.get("step") else None
-
-
-Draw = Callable[[Material], CaptionedFigure | None]
-IMAGE_FIGURES: dict[str, Draw] = {
-    "templates": _templates,
-    "reconstructions": _reconstructions,
-    "object-sweep": lambda material: image_sweep_figure(material.images_model, *material.batch),
-    "tsne": _tsne,
-    "confusion": _confusion,
-    "usage": _usage,
-    "curves": _curves,
-}
-POINT_FIGURES: dict[str, Draw] = {
-    "constellations": _constellations,
-    "object-sweep": _point_sweep,
-    "usage": _usage,
-    "curves": _curves,
-}
-"""Figures by name in the order of a report; None where there is nothing to draw."""
+    return {
+        "constellations": lambda: constellations_figure(
+            segment_scenes(model, points, presence, data.pattern_id)
+        ),
+        "object-sweep": sweep,
+        "usage": usage,
+    }
 
 
 def make_figures(
@@ -195,38 +135,43 @@ def make_figures(
     run's evaluation.json). The file figures.json lists titles and captions, and holds the
     diagnosis of the examples.
     """
-    folder, experiment = Path(folder), loaded.experiment
-    points = isinstance(experiment, ConstellationExperiment)
-    figures = POINT_FIGURES if points else IMAGE_FIGURES
+    folder, model = Path(folder), loaded.model
+    metrics = run_metrics(loaded.folder)
+    data = examples(loaded, data_dir)
+    batch: tuple[Tensor, ...]
+    if isinstance(data, ImageData):
+        assert isinstance(model, StackedCapsuleAutoencoder)
+        figures = image_figures(model, data, read_scores(loaded.folder, result))
+        batch = (data.floats(0, LOOKED_AT),)
+    else:
+        assert isinstance(model, ConstellationAutoencoder)
+        figures = point_figures(model, data)
+        batch = (data.points, data.presence)
+    figures["curves"] = lambda: curves_figure(metrics) if metrics.get("step") else None
     for name in names or ():
         if name not in figures:
             near = difflib.get_close_matches(name, figures, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(figures)}."
             raise ScaeError(f"There is no figure {name!r} of this model; {hint}")
-    scores, metrics = read_scores(loaded.folder, result), run_metrics(loaded.folder)
-    material = Material(loaded, examples(loaded, data_dir), metrics, scores)
-    paths, entries = [], {}
+    paths = []
+    listed = {} if names is None else {entry["name"]: entry for entry in _listed(folder)}
     with mpl.rc_context(style.RC):
         for name in figures if names is None else names:
-            figure = figures[name](material)
+            figure = figures[name]()
             if figure is not None:
                 paths += style.save(figure, folder, name)
-                entry = {"name": name, "title": figure.title, "caption": figure.caption}
-                entries[name] = entry | {"file": f"{name}.png"}
-    found = diagnose(loaded.model, material.batch)
-    known = {} if names is None else {entry["name"]: entry for entry in _listed(folder)}
-    entries = known | entries
+                about = {"title": figure.title, "caption": figure.caption}
+                listed[name] = {"name": name, **about, "file": f"{name}.png"}
+    found = diagnose(model, batch)
+    numbers = {k: v for k, v in dataclasses.asdict(found).items() if isinstance(v, float | int)}
     folder.mkdir(parents=True, exist_ok=True)
     files.write_json(
         folder / FIGURE_LIST,
         {
-            "data": material.data.summary,
-            "diagnosis": {
-                name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in dataclasses.asdict(found).items()
-            },
+            "data": data.summary,
+            "diagnosis": {name: v for name, v in numbers.items() if math.isfinite(v)},
             "symptoms": list(symptoms(found).values()),
-            "figures": [entries[name] for name in figures if name in entries],
+            "figures": [listed[name] for name in figures if name in listed],
         },
     )
     return paths

@@ -94,8 +94,8 @@ def confusion_figure(
     for (row, column), count in np.ndenumerate(confusion):
         if count:
             color = style.INK if share[row, column] > 0.55 else "white"
-            text = {"ha": "center", "va": "center", "fontsize": 7 if classes <= 12 else 5}
-            axes.text(column, row, str(count), color=color, **text)
+            size = 7 if classes <= 12 else 5
+            axes.text(column, row, count, color=color, fontsize=size, ha="center", va="center")
     slanted = max(map(len, columns)) > 3
     axes.set_xticks(
         range(len(columns)),

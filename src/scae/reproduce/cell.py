@@ -1,0 +1,92 @@
+"""Train and score one cell of a table: `python -m scae.reproduce.cell SPEC FOLDER RESULT`.
+
+Training continues where it was interrupted, and RESULT is written last, so a cell with a
+result is finished.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from scae import config, files
+from scae.errors import ScaeError
+from scae.evaluation import evaluate
+from scae.reproduce.plan import Cell
+from scae.training import train
+from scae.training.environment import describe
+
+
+def specification(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
+    """A cell as JSON values."""
+    return {
+        "table": cell.target,
+        "row": cell.row,
+        "dataset": cell.dataset,
+        "seed": cell.seed,
+        "experiment": config.to_json(cell.experiment),
+        "scored_on": list(cell.scored_on),
+        "limit": cell.limit,
+        "data_dir": None if data_dir is None else str(Path(data_dir).absolute()),
+    }
+
+
+def run(spec_file: Path, folder: Path, result_file: Path) -> None:
+    """Train in `folder`, score, write the result and remove the folder."""
+    spec = json.loads(spec_file.read_bytes())
+    experiment = config.from_json(json.dumps(spec["experiment"]), str(spec_file))
+    data_dir = None if spec["data_dir"] is None else Path(spec["data_dir"])
+    resume = any((folder / "checkpoints").glob("*"))
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)
+    trained = train(
+        experiment, folder, data_dir=data_dir, resume=resume, loggers=[], progress=False
+    )
+    scores = {}
+    for dataset in spec["scored_on"]:
+        found = evaluate(trained.model, experiment, dataset, data_dir, limit=spec["limit"])
+        scores[dataset or spec["dataset"]] = found.to_dict()
+        scores[dataset or spec["dataset"]].pop("confusion", None)
+    result = {key: spec[key] for key in ("table", "row", "dataset", "seed", "experiment")}
+    result |= {
+        "steps": trained.steps,
+        "hours": round(trained.seconds / 3600, 4),
+        "peak_memory_mb": _peak_memory_mb(),
+        "environment": describe(),
+        "scores": scores,
+    }
+    result_file.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(result_file, result)
+    shutil.rmtree(folder, ignore_errors=True)
+    spec_file.unlink(missing_ok=True)
+
+
+def _peak_memory_mb() -> int | None:
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
+
+
+def _end_with_parent() -> None:
+    """Save and stop when the process at the other end of standard input is gone."""
+
+    def watch() -> None:
+        sys.stdin.buffer.read()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    _end_with_parent()
+    try:
+        run(*map(Path, sys.argv[1:4]))
+    except ScaeError as error:
+        sys.exit(f"scae: {error}")

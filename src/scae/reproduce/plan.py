@@ -1,0 +1,142 @@
+"""The cells of a table: one training each, with a row, a data set and a seed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scae.config import ConstellationExperiment, Experiment, ImageExperiment
+from scae.errors import ScaeError
+from scae.presets import preset, recipe
+from scae.presets.ablations import ABLATIONS, ablate
+
+Target = Literal["table1", "table2", "constellations"]
+Budget = Literal["smoke", "cpu", "paper"]
+Transfer = Literal["affnist", "affnist-style"]
+
+TARGETS: tuple[Target, ...] = ("table1", "table2", "constellations")
+DATASETS: dict[Target, tuple[str, ...]] = {
+    "table1": ("mnist", "cifar10", "svhn"),
+    "table2": ("mnist", "mnist40"),
+    "constellations": ("constellations",),
+}
+TABLE2_ROWS = ("full", *ABLATIONS)
+ROWS: dict[Target, tuple[str, ...]] = {
+    "table1": ("full",),
+    "table2": TABLE2_ROWS,
+    "constellations": ("full", "no-two-parts", "baseline"),
+}
+PAPER_SEEDS: dict[Target, int] = {"table1": 5, "table2": 10, "constellations": 5}
+SMOKE_STEPS, SMOKE_BATCH, SMOKE_EXAMPLES = 5, 16, 200
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a table is made; kept beside its cells, so that a later call continues it."""
+
+    budget: Budget = "cpu"
+    """`smoke`: a few steps on the embedded digits; `cpu`: the recommended presets; `paper`: the
+    literal ones."""
+    steps: int | None = None
+    """Steps of every training; None: as in the preset."""
+    seeds: int | None = None
+    """Trainings of every row; None: as in the paper, or on a CPU 3, of ablations 2."""
+    transfer: Transfer = "affnist-style"
+    """What models of 40x40 MNIST are scored on as well."""
+
+    def count(self, target: Target, row: str) -> int:
+        """Seeds of a row."""
+        if self.seeds is not None:
+            return self.seeds
+        if self.budget == "smoke":
+            return 1
+        if self.budget == "paper":
+            return PAPER_SEEDS[target]
+        return 2 if target == "table2" and row != "full" else 3
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training of a table and the data sets that it is scored on."""
+
+    target: Target
+    row: str
+    dataset: str
+    seed: int
+    experiment: Experiment
+    scored_on: tuple[str | None, ...] = (None,)
+    """None: the experiment's own data."""
+    limit: int | None = None
+    """Examples of each split to score; None: all."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.row}-{self.dataset}-seed{self.seed}"
+
+
+def plan(target: Target, settings: Settings, only: Sequence[str] = ()) -> list[Cell]:
+    """All cells of a table, the first seeds of all rows first; `only` names rows or groups."""
+    for name in only:
+        if name not in ROWS[target] and name not in {a.group for a in ABLATIONS.values()}:
+            raise ScaeError(f"{target} has no row {name!r}; there are {', '.join(ROWS[target])}.")
+    rows = [r for r in ROWS[target] if not only or r in only or group(r) in only]
+    counts = {row: settings.count(target, row) for row in rows}
+    return [
+        _cell(target, row, dataset, seed, settings)
+        for seed in range(max(counts.values(), default=0))
+        for row in rows
+        if seed < counts[row]
+        for dataset in DATASETS[target]
+    ]
+
+
+def group(row: str) -> str:
+    """Group of a row of table 2: a to f, nothing for the full model."""
+    return ABLATIONS[row].group if row in ABLATIONS else ""
+
+
+def _cell(target: Target, row: str, dataset: str, seed: int, settings: Settings) -> Cell:
+    full = _points(row, settings) if target == "constellations" else _images(row, dataset, settings)
+    smoke = settings.budget == "smoke"
+    training = replace(full.training, seed=seed)
+    if smoke:
+        training = replace(training, steps=SMOKE_STEPS, batch=SMOKE_BATCH)
+    if settings.steps is not None:
+        training = replace(training, steps=settings.steps)
+    optimizer = full.optimizer
+    if settings.budget != "paper" and training.steps < full.training.steps:
+        optimizer = recipe.short(optimizer, training.steps)
+    transfer = (settings.transfer,) if dataset == "mnist40" and not smoke else ()
+    return Cell(
+        target,
+        row,
+        dataset,
+        seed,
+        replace(full, training=training, optimizer=optimizer),
+        (None, *transfer),
+        SMOKE_EXAMPLES if smoke else None,
+    )
+
+
+def _images(row: str, dataset: str, settings: Settings) -> ImageExperiment:
+    full = preset(f"{dataset}-paper" if settings.budget == "paper" else dataset)
+    assert isinstance(full, ImageExperiment)
+    # Table 2 scores test images (section 3.3), so no model of it trains on them.
+    full = replace(full, data=replace(full.data, split="train"))
+    if settings.budget == "smoke":
+        size = None if full.data.canvas else full.model.image_size[0]
+        full = replace(
+            full,
+            model=replace(full.model, channels=1),
+            data=replace(full.data, name="digits", size=size),
+        )
+    return full if row == "full" else ablate(full, row)
+
+
+def _points(row: str, settings: Settings) -> ConstellationExperiment:
+    full = preset("constellation-paper" if settings.budget == "paper" else "constellation")
+    assert isinstance(full, ConstellationExperiment)
+    if row == "no-two-parts":
+        full = replace(full, loss=replace(full.loss, two_parts=0.0))
+    elif row == "baseline":
+        full = replace(full, model=replace(full.model, decoder="baseline"))
+    return full if row == "full" else replace(full, name=f"{full.name}/{row}")
