@@ -11,7 +11,7 @@ TABLE1_RUNS, TABLE2_RUNS = 5, 10
 class PaperValue:
     """A printed number; deviation and number of runs where the paper gives them."""
 
-    mean: float
+    mean: float | int
     sd: float | None = None
     n: int | None = None
     note: str = ""

@@ -58,11 +58,10 @@ def tsne_figure(
     colors = [style.class_color(int(label)) for label in labels[order]]
     size = float(np.clip(9000 / len(points), 3, 28))
     style.dots(axes, points[order], s=size, c=colors, linewidths=0, rasterized=True)
-    outline = [effects.withStroke(linewidth=3, foreground="white")]
     for label in np.unique(labels):
         x, y = np.median(points[labels == label], axis=0)
         name = axes.text(x, y, shown[label], ha="center", va="center", fontsize=11, weight="bold")
-        name.set_path_effects(outline)
+        name.set_path_effects([effects.withStroke(linewidth=3, foreground="white")])
         axes.plot([], [], "o", color=style.class_color(int(label)), label=shown[label])
     columns = min(10, len(np.unique(labels)))
     figure.legend(loc="lower center", ncols=columns, handletextpad=0.1, columnspacing=1.0)
