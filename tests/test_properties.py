@@ -29,7 +29,7 @@ from scae.geometry import (
     similarity,
     transform_points,
 )
-from scae.losses import printed_posterior_sparsity, two_parts_loss
+from scae.losses import loss_terms, printed_posterior_sparsity, two_parts_loss
 from scae.mixtures import explain_parts, explain_points
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, build
 from scae.models.set_transformer import AttentionPooling, SetTransformer
@@ -333,7 +333,7 @@ def test_posterior_sparsity_over_objects_by_explicit_loops(seed: int) -> None:
     presence[:, 0] = 1
     with torch.no_grad():
         share = model.explain(points, presence).mixture.responsibility  # (B, N, K*votes)
-        terms = model.loss_terms(points, presence)
+        terms = loss_terms(model, points, presence)
     mass = np.zeros((4, config.objects))
     for b, n, j in np.ndindex(*share.shape):
         mass[b, j // config.votes] += float(share[b, n, j] * presence[b, n])
@@ -364,7 +364,7 @@ def test_stacked_model_stays_finite(form: Form, alpha: str, extreme: str) -> Non
         image_mixture=form, part_likelihood=form, posterior_sparsity=form, alpha=alpha
     )
     image = EXTREMES[extreme](3, 1, *model.config.image_size)
-    loss = model.loss_terms(image).total(LossWeights())
+    loss = loss_terms(model, image).total(LossWeights())
     loss.backward()
     assert torch.isfinite(loss)
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
@@ -380,7 +380,7 @@ def test_presences_of_exactly_zero_and_one(logit: float, form: str) -> None:
         model.object_decoder.bias[..., 6] = -logit
     image = torch.rand(3, 1, 20, 18, generator=generator(1))
     assert set(model.explain(image).parts.presence.unique().tolist()) <= {0.0, 1.0}
-    loss = model.loss_terms(image).total(LossWeights())
+    loss = loss_terms(model, image).total(LossWeights())
     loss.backward()
     assert torch.isfinite(loss)
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
@@ -396,7 +396,7 @@ def test_constellations_stay_finite(decoder: str, form: str, scale: float) -> No
     presence = torch.ones(4, 5)
     presence[0] = 0  # an empty scene
     presence[1, 1:] = 0
-    loss = model.loss_terms(points, presence).total(LossWeights(two_parts=10.0))
+    loss = loss_terms(model, points, presence).total(LossWeights(two_parts=10.0))
     loss.backward()
     assert torch.isfinite(loss)
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
@@ -418,7 +418,7 @@ def test_black_background_explains_black_before_training(alpha: str) -> None:
     assert value < 0.05 < grey.templates.background_component()[0]
     if alpha == "learned":  # twenty opaque parts together weigh less
         assert weight.exp() > 20
-    gain = dark.loss_terms(black).image_ll - grey.loss_terms(black).image_ll
+    gain = loss_terms(dark, black).image_ll - loss_terms(grey, black).image_ll
     assert gain > 0
 
 
@@ -475,7 +475,7 @@ def test_stop_gradients_cut_objects_from_poses() -> None:
     )
     for stop in (True, False):
         model = small_stacked(stop_gradient_inputs=stop, stop_gradient_targets=stop)
-        model.loss_terms(image).total(only_parts).backward()
+        loss_terms(model, image).total(only_parts).backward()
         gradient = model.part_encoder.pool.weight.grad
         assert gradient is not None
         pose, features = gradient[..., :6].abs().max(), gradient[..., 6:9].abs().max()
@@ -503,3 +503,54 @@ def test_images_of_another_size_are_refused() -> None:
 def test_build_follows_the_configuration() -> None:
     assert isinstance(build(StackedConfig()), StackedCapsuleAutoencoder)
     assert isinstance(build(ConstellationConfig()), ConstellationAutoencoder)
+
+
+@pytest.mark.parametrize("encoder", ["attention", "conv", "linear"])
+def test_parts_start_at_the_configured_size_and_presence(encoder: str) -> None:
+    changes = {"part_scale_init": -1.0, "part_presence_init": 2.0, "alpha_init": 3.0}
+    noise = NoiseConfig(amplitude=0.0)
+    before = small_stacked(part_encoder=encoder, noise=noise)
+    after = small_stacked(part_encoder=encoder, noise=noise, **changes)
+    image = torch.rand(3, 1, 20, 18, generator=generator(2))
+    shift = after.explain(image).parts.logit - before.explain(image).parts.logit
+    torch.testing.assert_close(shift, torch.full_like(shift, 2.0))
+    black = torch.zeros_like(image)
+    linear = after.explain(black).parts.pose[..., :2]  # (B, M, 2, 2)
+    size = linear.det().abs().sqrt()
+    torch.testing.assert_close(
+        size, torch.full_like(size, torch.sigmoid(torch.tensor(-1.0)) + 0.01)
+    )
+    alpha = after.templates.alpha_logits
+    assert float(alpha[0, 2, 2]) == 3.0 and float(alpha.min()) < 0.1
+
+
+def test_vote_scales_follow_the_floor() -> None:
+    model = small_stacked(min_scale=0.02).eval()
+    image = torch.rand(3, 1, 20, 18, generator=generator(2))
+    low = model.explain(image).votes.scale
+    model.object_decoder.min_scale.fill_(0.5)
+    torch.testing.assert_close(model.explain(image).votes.scale, low + 0.48)
+
+
+@few
+@given(seeds, st.floats(0.01, 100.0), st.floats(-50.0, 50.0))
+def test_scenes_are_explained_whatever_their_units(seed: int, unit: float, shift: float) -> None:
+    model = small_constellation(seed % 100).double().eval()
+    points, presence = normal(seed, 4, 6, 2), (uniform(seed, 4, 6) < 0.7).double()
+    presence[:, :2] = 1
+    here, there = (model.explain(p, presence) for p in (points, unit * points + shift))
+    torch.testing.assert_close(here.mixture.joint, there.mixture.joint, rtol=1e-6, atol=1e-6)
+    moved = unit * here.scene_votes().points + shift
+    torch.testing.assert_close(there.scene_votes().points, moved, rtol=1e-6, atol=1e-6)
+    scale = unit * here.scene_votes().scale
+    torch.testing.assert_close(there.scene_votes().scale, scale, rtol=1e-6, atol=1e-9)
+
+
+def test_empty_scenes_and_single_points_are_explained() -> None:
+    model, points = small_constellation().eval(), torch.full((3, 5, 2), 7.0)
+    presence = torch.zeros(3, 5)
+    presence[1, 0] = 1
+    presence[2] = 1  # all points coincide
+    explanation = model.explain(points, presence)
+    assert torch.isfinite(explanation.mixture.log_likelihood).all()
+    assert torch.isfinite(explanation.scene_votes().points).all()

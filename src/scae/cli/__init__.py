@@ -1,50 +1,49 @@
 """The command `scae`: one small module per command, imported when it is asked for.
 
-Commands read options (tyro, from typed dataclasses), call the library and print; they contain
-no mathematics. Nothing here imports torch, so that `scae --help` answers at once.
+Commands read options, call the library and print; they contain no mathematics. Nothing here
+imports torch, so that `scae --help` answers at once.
 """
 
 import difflib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TextIO
 
 from scae.errors import ScaeError
 
 COMMANDS = {
-    "train": "train a preset, or continue a run with --resume",
-    "evaluate": "LIN-MATCH, LIN-PRED or segmentation error of a model",
-    "predict": "clusters of your own images, as CSV",
-    "figures": "the paper's figures from any run",
-    "explore": "a local web page to look inside a model",
-    "export": "ONNX, safetensors or a torch program",
-    "reproduce": "the paper's tables",
-    "bench": "speed of a training step, scaling and inference",
-    "data": "list, check or download data sets",
-    "presets": "every preset with its source and measured result",
+    "train": ("train a preset or your own images", "scae train digits"),
+    "evaluate": ("scores of a trained model", "scae evaluate mnist"),
+    "predict": ("clusters of images, segments of points", "scae predict runs/images --data DIR"),
+    "figures": ("the paper's figures of a model", "scae figures mnist --out figures"),
+    "explore": ("a local page to look inside a model", "scae explore mnist"),
+    "export": ("ONNX, safetensors or a torch program", "scae export mnist --out mnist.onnx"),
+    "reproduce": ("the paper's tables", "scae reproduce table2 --budget smoke"),
+    "data": ("list, check or download data sets", "scae data list"),
+    "presets": ("every preset with its measured result", "scae presets"),
 }
 
 USAGE = """usage: scae COMMAND ...
 
 Stacked Capsule Autoencoders: parts of images and objects of parts, without labels.
 
-commands:
 {commands}
 
-`scae COMMAND --help` explains each command, `scae train PRESET --help` every option with the
-paper's value. SOURCE is a run folder, a weights file or the name of a shipped model."""
+`scae COMMAND --help` explains each command, `scae train PRESET --help` lists every option with
+the paper's value. A model is a run folder, a weights file or the name of a shipped model."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 fine, 2 bad input, 130 interrupted)."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    # Pydantic's errors end with the address of a web page, which says no more to a user.
+    os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            _run(arguments)
+            _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except ScaeError as error:
         print(f"scae: {error}", file=sys.stderr)
@@ -64,6 +63,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _run(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        lines = [f"  {name:<10} {text:<39} {example}" for name, (text, example) in COMMANDS.items()]
+        print(USAGE.format(commands="\n".join(lines)))
+        return
+    if arguments[0] in ("-V", "--version"):
+        from scae import __version__
+
+        print(f"scae {__version__}")
+        return
+    name, *rest = arguments
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean `scae {near[0]}`?" if near else "`scae --help` lists the commands."
+        raise ScaeError(f"there is no command {name!r}; {hint}")
+    import_module(f"scae.cli.{name}").command(rest)
+
+
 def _show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -77,23 +94,3 @@ def _show_warning(
         print(f"scae: warning: {message}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, filename, lineno), file=sys.stderr)
-
-
-def _run(arguments: list[str]) -> None:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        width = max(map(len, COMMANDS))
-        lines = [f"  {name:<{width}}  {summary}" for name, summary in COMMANDS.items()]
-        print(USAGE.format(commands="\n".join(lines)))
-        return
-    if arguments[0] in ("-V", "--version"):
-        from scae import __version__
-
-        print(f"scae {__version__}")
-        return
-    name, rest = arguments[0], arguments[1:]
-    if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean `scae {near[0]}`?" if near else "`scae --help` lists the commands."
-        raise ScaeError(f"there is no command {name!r}; {hint}")
-    command: Callable[[list[str]], None] = import_module(f"scae.cli.{name}").command
-    command(rest)

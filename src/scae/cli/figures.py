@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from scae.cli.options import DataDir, Source, parse
+from scae.cli.options import DataDir, Model, parse
 from scae.cli.output import results_only, show
 
 
@@ -11,7 +11,7 @@ from scae.cli.output import results_only, show
 class Figures:
     """Draw the figures of a model as PNG and SVG; of a run, also its report.html."""
 
-    model: Source
+    model: Model
     """Run folder, weights file or name of a shipped model."""
     out: Path | None = None
     """Folder to write to; default: the run's own folder figures, or ./figures-NAME."""

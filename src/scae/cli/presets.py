@@ -1,25 +1,24 @@
-"""`scae presets`: every preset with its source in the paper and its measured row."""
+"""`scae presets`: every preset with its place in the paper and its measured result."""
 
 from dataclasses import dataclass
 
 from scae.cli.options import parse
 from scae.cli.output import show
 
+HEADINGS = {
+    "recommended": "Recommended: the paper's architecture, trained by the recipe",
+    "paper": "Paper: tables 3 and 4 as printed",
+    "release": "Release: the authors' scripts",
+    "ablation": "Table 2: the recommended model with one thing changed",
+}
+
 
 @dataclass(frozen=True)
 class Presets:
-    """List every preset with its source (table or figure of the paper) and measured result."""
+    """List every preset with its table or figure of the paper and its measured result."""
 
     json: bool = False
     """Print JSON."""
-
-
-HEADINGS = {
-    "recommended": "Recommended: the paper's architecture, trained the way we found best",
-    "literal": "Literal: tables 3 and 4 as printed",
-    "release": "Release: the authors' scripts",
-    "ablation": "Table 2: the full model, no loss but the paper's, and its ablations",
-}
 
 
 def command(arguments: list[str]) -> None:
@@ -32,8 +31,7 @@ def command(arguments: list[str]) -> None:
     for kind, heading in HEADINGS.items():
         lines += ["", heading] if lines else [heading]
         for row in (row for row in rows if row.kind == kind):
-            measured = row.measured.sentence if row.measured else "not measured"
-            lines.append(f"  {row.name}")
-            lines.append(f"      {row.summary}")
-            lines.append(f"      from {row.source}; {measured}")
+            lines.append(f"  {row.name}: {row.summary} ({row.reference})")
+            if row.measured:
+                lines.append(f"      {row.measured}")
     show(rows, "\n".join(lines), options.json)

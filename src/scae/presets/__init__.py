@@ -1,8 +1,11 @@
 """Every experiment of the paper by name: presets are functions that return complete configs."""
 
 import difflib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Literal
 
 from scae.config import Experiment, ImageExperiment
@@ -10,11 +13,10 @@ from scae.errors import ScaeError
 from scae.presets import paper, recommended, release
 from scae.presets.ablations import ABLATIONS, ablate
 from scae.presets.images import for_images, images
-from scae.presets.measured import Measurement, measured
 
-__all__ = ["preset", "names", "describe", "for_images", "Description", "Measurement"]
+__all__ = ["preset", "names", "describe", "for_images", "Description"]
 
-Kind = Literal["recommended", "literal", "release", "ablation"]
+Kind = Literal["recommended", "paper", "release", "ablation"]
 
 RECOMMENDED: dict[str, Callable[[], Experiment]] = {
     "digits": recommended.digits,
@@ -26,7 +28,7 @@ RECOMMENDED: dict[str, Callable[[], Experiment]] = {
     "cifar10": recommended.cifar10,
     "images": images,
 }
-LITERAL: dict[str, Callable[[], Experiment]] = {
+PAPER: dict[str, Callable[[], Experiment]] = {
     "constellation-paper": paper.constellation_paper,
     "mnist-paper": paper.mnist_paper,
     "mnist40-paper": paper.mnist40_paper,
@@ -49,15 +51,16 @@ class Description:
 
     name: str
     kind: Kind
-    source: str
+    reference: str
     summary: str
-    measured: Measurement | None
+    measured: str | None
+    """What it reached, from the run files in results/; None where nothing was measured."""
 
 
 def names() -> list[str]:
-    """Names of all presets: recommended, literal, release, then ablations."""
+    """Names of all presets: recommended, paper, release, then ablations."""
     ablations = [f"{base}/{name}" for base in ABLATED for name in ABLATIONS]
-    return [*RECOMMENDED, *LITERAL, *RELEASE, *ablations]
+    return [*RECOMMENDED, *PAPER, *RELEASE, *ablations]
 
 
 def preset(name: str) -> Experiment:
@@ -80,16 +83,23 @@ def describe(name: str) -> Description:
     else:
         base, _, edit = name.partition("/")
         summary = f"{base} with {ABLATIONS[edit].row}"
-    return Description(name, _kind(name), experiment.reference, summary, measured(name))
+    return Description(name, _kind(name), experiment.reference, summary, _measured().get(name))
+
+
+@cache
+def _measured() -> dict[str, str]:
+    text = files("scae.presets").joinpath("measured.json").read_text(encoding="utf-8")
+    rows: dict[str, str] = json.loads(text)
+    return rows
 
 
 def _functions() -> dict[str, Callable[[], Experiment]]:
-    return {**RECOMMENDED, **LITERAL, **RELEASE}
+    return {**RECOMMENDED, **PAPER, **RELEASE}
 
 
 def _kind(name: str) -> Kind:
     if name in RECOMMENDED:
         return "recommended"
-    if name in LITERAL:
-        return "literal"
+    if name in PAPER:
+        return "paper"
     return "release" if name in RELEASE else "ablation"
