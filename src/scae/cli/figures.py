@@ -33,11 +33,11 @@ def command(arguments: list[str]) -> None:
 
         loaded = load_model(options.model)
         # Shipped models live in the installed package, which is no place to write to.
-        own = options.model not in shipped()
-        folder = loaded.folder / "figures" if own else Path(f"figures-{options.model}")
+        run = None if options.model in shipped() else loaded.folder
+        folder = run / "figures" if run else Path(f"figures-{loaded.experiment.name}")
         paths = make_figures(
             loaded, options.out or folder, options.data_dir, names=options.only or None
         )
-        if own and options.out is None:
-            paths.append(write_report(loaded.folder, loaded))
+        if run and options.out is None:
+            paths.append(write_report(run, loaded))
     show({"files": paths}, "\n".join(map(str, paths)), options.json)

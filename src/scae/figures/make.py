@@ -11,7 +11,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import torch
 from torch import Tensor
 
 from scae import files
@@ -21,6 +20,7 @@ from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
 from scae.diagnostics import diagnose, symptoms
 from scae.errors import ScaeError
 from scae.evaluation import ConstellationResult, ImageResult, evaluation_mode
+from scae.evaluation import presences as object_presences
 from scae.figures import style
 from scae.figures.constellations import constellations_figure, segment_scenes
 from scae.figures.curves import Metrics, curves_figure
@@ -35,8 +35,8 @@ from scae.training import read_metrics
 
 FIGURE_LIST = "figures.json"
 SCENES, SCENES_SEED = 500, 1_000_003
-EXAMPLES, LOOKED_AT, BATCH = 10, 500, 250
-"""Images shown one by one, images in which parts are looked for, images encoded at a time."""
+EXAMPLES, LOOKED_AT = 10, 500
+"""Images shown one by one, and images in which parts are looked for."""
 
 Result = ImageResult | ConstellationResult | Mapping[str, Any]
 """An evaluation, or what its JSON holds."""
@@ -53,11 +53,7 @@ def image_figures(
 
     @cache
     def presences() -> tuple[np.ndarray, np.ndarray]:
-        starts = range(0, len(data), BATCH)
-        with evaluation_mode(model):
-            found = [model.object_presences(data.floats(i, i + BATCH)) for i in starts]
-        prior, posterior = ([getattr(p, name) for p in found] for name in ("prior", "posterior"))
-        return torch.cat(prior).numpy(), torch.cat(posterior).numpy()
+        return object_presences(model, data.images)
 
     def templates() -> CaptionedFigure:
         with evaluation_mode(model):
@@ -168,7 +164,7 @@ def make_figures(
     files.write_json(
         folder / FIGURE_LIST,
         {
-            "data": data.summary,
+            "data": data.summary if isinstance(data, ImageData) else f"{SCENES} new scenes",
             "diagnosis": {name: v for name, v in numbers.items() if math.isfinite(v)},
             "symptoms": list(symptoms(found).values()),
             "figures": [listed[name] for name in figures if name in listed],
@@ -186,20 +182,20 @@ def examples(loaded: Loaded, data_dir: Path | None) -> ImageData | Scenes:
     return load_images(experiment.data, split, data_dir)
 
 
-def run_metrics(folder: Path) -> Metrics:
+def run_metrics(folder: Path | None) -> Metrics:
     """Metrics of a run folder; empty for weights without a run."""
     try:
-        return read_metrics(folder)
+        return {} if folder is None else read_metrics(folder)
     except (OSError, ScaeError):
         return {}
 
 
-def read_scores(folder: Path, result: Result | None = None) -> dict[str, Any]:
+def read_scores(folder: Path | None, result: Result | None = None) -> dict[str, Any]:
     """An evaluation as JSON values; default: the run folder's evaluation.json, else empty."""
     if result is not None:
         return dict(result) if isinstance(result, Mapping) else result.to_dict()
-    path = folder / "evaluation.json"
-    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    path = None if folder is None else folder / "evaluation.json"
+    found: dict[str, Any] = json.loads(path.read_bytes()) if path and path.is_file() else {}
     return found
 
 
