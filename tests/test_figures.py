@@ -91,12 +91,12 @@ def test_figures_by_name_join_the_list(tmp_path: Path) -> None:
         make_figures(loaded_points(tmp_path), tmp_path, names=["confusion matrix"])
 
 
-def test_colour_images_with_edge_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_images_with_edge_targets(tmp_path: Path) -> None:
     loaded = loaded_images(tmp_path, channels=3, target="sobel", alpha="coupled")
     grey = make.examples(loaded, None)
     colour = replace(grey, images=grey.images.expand(-1, 3, -1, -1), labels=None)
-    monkeypatch.setattr(make, "examples", lambda *_: colour)
-    paths = make_figures(loaded, tmp_path, names=["templates", "reconstructions", "tsne"])
+    names = ["templates", "reconstructions", "tsne"]
+    paths = make_figures(loaded, tmp_path, names=names, data=colour)
     assert len(paths) == 6
 
 

@@ -123,17 +123,18 @@ def make_figures(
     data_dir: Path | None = None,
     result: Result | None = None,
     names: Sequence[str] | None = None,
+    data: ImageData | Scenes | None = None,
 ) -> list[Path]:
     """Draw the figures of a model (or those in `names`) as PNG and SVG; returns all files.
 
-    Images are the test split of the experiment's data, or all of the user's own; scenes are
-    generated. Curves need the metrics of a run, the confusion matrix a `result` (default: the
+    Without `data`, images are the test split of the experiment's data, or all of the user's
+    own; scenes are generated. Curves need the metrics of a run, the confusion matrix a `result` (default: the
     run's evaluation.json). The file figures.json lists titles and captions, and holds the
     diagnosis of the examples.
     """
     folder, model = Path(folder), loaded.model
     metrics = run_metrics(loaded.folder)
-    data = examples(loaded, data_dir)
+    data = examples(loaded, data_dir) if data is None else data
     batch: tuple[Tensor, ...]
     if isinstance(data, ImageData):
         assert isinstance(model, StackedCapsuleAutoencoder)
@@ -164,7 +165,7 @@ def make_figures(
     files.write_json(
         folder / FIGURE_LIST,
         {
-            "data": data.summary if isinstance(data, ImageData) else f"{SCENES} new scenes",
+            "data": data.summary if isinstance(data, ImageData) else f"{len(data.points)} scenes",
             "diagnosis": {name: v for name, v in numbers.items() if math.isfinite(v)},
             "symptoms": list(symptoms(found).values()),
             "figures": [listed[name] for name in figures if name in listed],
