@@ -65,7 +65,7 @@ def test_all_figures_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [path.name for path in paths] == [f"{n}.{s}" for n in names for s in ("png", "svg")]
     for path in paths[::2]:
         pixels = np.asarray(Image.open(path).convert("L"))
-        assert min(pixels.shape) > 300 and pixels.std() > 5, path
+        assert min(pixels.shape) > 200 and pixels.std() > 5, path
     listed = json.loads((tmp_path / "figures" / FIGURE_LIST).read_text())
     assert [entry["name"] for entry in listed["figures"]] == names
     assert all(len(entry["caption"]) > 80 and entry["title"] for entry in listed["figures"])

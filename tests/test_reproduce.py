@@ -192,7 +192,7 @@ def test_a_cell_is_trained_scored_and_cleaned_up(
 def test_results_page_lists_runs_and_tables(tmp_path: Path) -> None:
     for seed in (0, 1):
         run = {"preset": "mnist", "seed": seed, "command": "scae train mnist", "hours": 1.5}
-        run |= {"evaluation": scores(0.95 + 0.02 * seed), "environment": ENVIRONMENT}
+        run |= {"evaluation": scores(0.95 + 0.02 * seed), "commit": "0123456789"}
         (tmp_path / f"mnist-seed{seed}.json").write_text(json.dumps(run))
     made("constellations", tmp_path, FakeCells(), seeds=1)
     page = results_page(tmp_path)

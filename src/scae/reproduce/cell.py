@@ -78,7 +78,7 @@ def _end_with_parent() -> None:
     """Save and stop when the process at the other end of standard input is gone."""
 
     def watch() -> None:
-        sys.stdin.buffer.read()
+        os.read(0, 1)  # returns at the end of the pipe; sys.stdin would block the exit
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -17,42 +17,42 @@ from scae.reproduce.tables import line, spread
 
 MATCH, PREDICT = ("lin_match", "prior", "train-test"), ("lin_pred", "prior", "train-test")
 FULL_MATCH = ("lin_match", "prior", "full")
+TRANSFER = ("affnist-style", "lin_match", "prior", "train-target")
 ERROR = ("segmentation_error",)
 
-# Preset, metric, where it is in the evaluation, and the paper's value.
-METRICS: tuple[tuple[str, str, tuple[str, ...], PaperValue | None], ...] = (
-    ("mnist", "LIN-MATCH", MATCH, TABLE2["full"]["mnist"]),
-    ("mnist", "LIN-MATCH, all images", FULL_MATCH, TABLE1_LIN_MATCH["mnist"]),
-    ("mnist", "LIN-PRED", PREDICT, TABLE1_LIN_PRED["mnist"]),
-    ("mnist40", "LIN-MATCH", MATCH, TABLE2["full"]["mnist40"]),
-    ("mnist40", "LIN-PRED", PREDICT, None),
-    (
-        "mnist40",
-        "LIN-MATCH on affNIST-style (paper: affNIST)",
-        ("affnist-style", "lin_match", "prior", "train-target"),
-        TABLE2["full"]["affnist"],
-    ),
-    ("svhn", "LIN-MATCH, all images", FULL_MATCH, TABLE1_LIN_MATCH["svhn"]),
-    ("svhn", "LIN-PRED", PREDICT, TABLE1_LIN_PRED["svhn"]),
-    ("cifar10", "LIN-MATCH, all images", FULL_MATCH, TABLE1_LIN_MATCH["cifar10"]),
-    ("cifar10", "LIN-PRED", PREDICT, TABLE1_LIN_PRED["cifar10"]),
-    ("digits", "LIN-MATCH", MATCH, None),
-    ("digits", "LIN-PRED", PREDICT, None),
-    ("constellation", "segmentation error", ERROR, CONSTELLATIONS["full"]),
-    (
-        "constellation",
-        "segmentation error, noise 0.1",
-        ("error_at_noise", "0.1"),
-        None,
-    ),
-    (
-        "constellation",
-        "segmentation error, noise 0.25",
-        ("error_at_noise", "0.25"),
-        None,
-    ),
-    ("constellation-baseline", "segmentation error", ERROR, CONSTELLATIONS["baseline"]),
-)
+Metric = tuple[str, tuple[str, ...], PaperValue | None]
+"""Name, where it is in the evaluation, and the paper's value."""
+METRICS: dict[str, list[Metric]] = {
+    "mnist": [
+        ("LIN-MATCH", MATCH, TABLE2["full"]["mnist"]),
+        ("LIN-MATCH, all images", FULL_MATCH, TABLE1_LIN_MATCH["mnist"]),
+        ("LIN-PRED", PREDICT, TABLE1_LIN_PRED["mnist"]),
+    ],
+    "mnist40": [
+        ("LIN-MATCH", MATCH, TABLE2["full"]["mnist40"]),
+        ("LIN-MATCH on affNIST-style (paper: affNIST)", TRANSFER, TABLE2["full"]["affnist"]),
+        ("LIN-PRED", PREDICT, None),
+    ],
+    **{
+        name: [
+            ("LIN-MATCH, all images", FULL_MATCH, TABLE1_LIN_MATCH[name]),
+            ("LIN-PRED", PREDICT, TABLE1_LIN_PRED[name]),
+        ]
+        for name in ("svhn", "cifar10")
+    },
+    "constellation": [
+        ("segmentation error", ERROR, CONSTELLATIONS["full"]),
+        ("segmentation error, noise 0.1", ("error_at_noise", "0.1"), None),
+        ("segmentation error, noise 0.25", ("error_at_noise", "0.25"), None),
+    ],
+    "constellation-baseline": [("segmentation error", ERROR, CONSTELLATIONS["baseline"])],
+}
+OTHERS: list[Metric] = [
+    ("LIN-MATCH", MATCH, None),
+    ("LIN-PRED", PREDICT, None),
+    ("segmentation error", ERROR, None),
+]
+"""Of presets that the paper does not have."""
 
 
 def recorded_runs(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -65,30 +65,41 @@ def recorded_runs(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def measured(folder: Path) -> list[dict[str, str]]:
-    """One row per preset and metric that has been run, as text."""
+    """One row per preset and metric that has been run, as text; the paper's presets first."""
+    recorded = recorded_runs(folder)
     rows = []
-    for name, runs in recorded_runs(folder).items():
-        for preset, metric, keys, paper in METRICS:
+    for name in [
+        *(n for n in METRICS if n in recorded),
+        *(n for n in recorded if n not in METRICS),
+    ]:
+        runs = recorded[name]
+        hours = [run["hours"] for run in runs if run.get("hours")]
+        memory = [run["peak_memory_mb"] for run in runs if run.get("peak_memory_mb")]
+        for metric, keys, paper in METRICS.get(name, OTHERS):
             values = [v for run in runs if (v := _value(run["evaluation"], keys)) is not None]
-            if preset != name or not values:
-                continue
-            memory = [run["peak_memory_mb"] for run in runs if run.get("peak_memory_mb")]
-            commits = {(run["environment"].get("commit") or "unknown")[:8] for run in runs}
-            rows.append(
-                {
-                    "preset": f"`{name}`",
-                    "metric, %": metric,
-                    "paper": paper.text if paper else "–",
-                    "ours": spread([100 * value for value in values]),
-                    "seeds": " ".join(f"[{run['seed']}]({run['file']})" for run in runs),
-                    "hours": f"{mean(run['hours'] for run in runs):.2g}",
-                    "memory": f"{max(memory):,} MB" if memory else "–",
-                    "command": f"`{runs[0]['command']}`",
-                    "commit": ", ".join(sorted(commits)),
-                }
-            )
-    order = [preset for preset, *_ in METRICS]
-    return sorted(rows, key=lambda row: order.index(row["preset"].strip("`")))
+            if values:
+                rows.append(
+                    {
+                        "preset": f"`{name}`",
+                        "metric, %": metric,
+                        "paper": paper.text if paper else "–",
+                        "ours": spread([100 * value for value in values]),
+                        "seeds": " ".join(f"[{run['seed']}]({run['file']})" for run in runs),
+                        "hours": f"{mean(hours):.2g}" if hours else "–",
+                        "memory": f"{max(memory):,} MB" if memory else "–",
+                        "command": f"`{runs[0]['command']}`",
+                        "commit": ", ".join(sorted({run["commit"][:8] for run in runs})),
+                    }
+                )
+    return rows
+
+
+def markdown_table(rows: list[dict[str, str]]) -> list[str]:
+    """Lines of a table with the rows' keys as its head."""
+    if not rows:
+        return []
+    head = list(rows[0])
+    return [line(head), line(["---"] * len(head)), *(line(list(row.values())) for row in rows)]
 
 
 def results_page(folder: Path | str) -> str:
@@ -97,16 +108,13 @@ def results_page(folder: Path | str) -> str:
     lines = [
         "# Results",
         "",
-        "Generated by `python results/record.py`; every number is in one of the JSON files here.",
+        "Generated by `python results/pages.py`; every number is in one of the JSON files here.",
         "LIN-MATCH and LIN-PRED are on prior presences and test images, clusters fitted on",
         "training images, unless said otherwise. Mean (standard deviation) over seeds; hours are",
         "of one training.",
         "",
     ]
-    rows = measured(folder)
-    if rows:
-        lines += [line(list(rows[0])), line(["---"] * len(rows[0]))]
-        lines += [line(list(row.values())) for row in rows] + [""]
+    lines += [*markdown_table(measured(folder)), ""]
     for target in TARGETS:
         cells = [json.loads(p.read_bytes()) for p in sorted(folder.glob(f"{target}/cells/*.json"))]
         if cells:
