@@ -128,9 +128,9 @@ def make_figures(
     """Draw the figures of a model (or those in `names`) as PNG and SVG; returns all files.
 
     Without `data`, images are the test split of the experiment's data, or all of the user's
-    own; scenes are generated. Curves need the metrics of a run, the confusion matrix a `result` (default: the
-    run's evaluation.json). The file figures.json lists titles and captions, and holds the
-    diagnosis of the examples.
+    own; scenes are generated. Curves need the metrics of a run, the confusion matrix a `result`
+    (default: the run's evaluation.json). The file figures.json lists titles and captions, and
+    holds the diagnosis of the examples.
     """
     folder, model = Path(folder), loaded.model
     metrics = run_metrics(loaded.folder)
