@@ -108,7 +108,8 @@ def test_cells_of_another_configuration_are_refused(tmp_path: Path) -> None:
     made("constellations", tmp_path, FakeCells(), steps=7, seeds=1)
     with pytest.raises(ScaeError, match=r"full-constellations-seed0.*training\.steps: 7 -> 8"):
         made("constellations", tmp_path, FakeCells(), steps=8)
-    assert made("constellations", tmp_path, FakeCells(), table_only=True).finished == 3
+    launch = FakeCells()  # the refused settings were not kept
+    assert made("constellations", tmp_path, launch).finished == 3 and not launch.ran
 
 
 def test_a_failure_stops_no_other_cell(tmp_path: Path) -> None:

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from matplotlib.axes import Axes
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from scae.evaluation import evaluation_mode
+from scae.evaluation import evaluation_mode, match_clusters
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
 from scae.geometry import transform_points
@@ -66,10 +65,8 @@ def wrong_points(
     """Points of one scene whose object is not matched to their pattern (Hungarian match)."""
     if not len(segments):
         return np.zeros(0, bool)
-    count = np.zeros((segments.max() + 1, pattern.max() + 1), int)
-    np.add.at(count, (segments, pattern), 1)
-    matched = dict(zip(*linear_sum_assignment(-count), strict=True))
-    return np.array([matched.get(k) != p for k, p in zip(segments, pattern, strict=True)])
+    matched = match_clusters(segments, pattern)
+    return np.array([matched.get(int(k)) != p for k, p in zip(segments, pattern, strict=True)])
 
 
 def good_and_bad(seen: SegmentedScenes, good: int = 5, bad: int = 2) -> tuple[list[int], list[int]]:

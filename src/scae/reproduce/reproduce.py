@@ -16,6 +16,8 @@ from scae.errors import ScaeError
 from scae.reproduce.plan import TARGETS, Budget, Cell, Settings, Target, Transfer, plan
 from scae.reproduce.tables import markdown
 
+SETTINGS = "settings.json"
+
 Launch = Callable[[Path, Path, Path], str | None]
 """Runs a cell from its specification, folder and result file; returns why it failed, or None."""
 
@@ -78,6 +80,9 @@ def reproduce(
     cells = plan(target, settings)
     asked = [] if table_only else plan(target, settings, only)
     waiting = [cell for cell in asked if not _finished(cell, folder)]
+    folder.mkdir(parents=True, exist_ok=True)
+    if not table_only:
+        files.write_json(folder / SETTINGS, dataclasses.asdict(settings))
     table = folder / f"{target}.md"
     failed: dict[str, str] = {}
 
@@ -115,13 +120,10 @@ def read_cells(folder: Path) -> dict[str, dict[str, Any]]:
 
 def _settings(folder: Path, options: dict[str, Any]) -> Settings:
     """Settings of a table: those given, those it was begun with, the defaults."""
-    path = folder / "settings.json"
+    path = folder / SETTINGS
     begun = json.loads(path.read_bytes()) if path.is_file() else {}
     given = {name: value for name, value in options.items() if value is not None}
-    settings = Settings(**(begun | given))
-    folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(path, dataclasses.asdict(settings))
-    return settings
+    return Settings(**(begun | given))
 
 
 def _finished(cell: Cell, folder: Path) -> bool:
