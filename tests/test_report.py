@@ -88,7 +88,7 @@ def test_the_page_is_one_file_with_everything(run: Path) -> None:
     assert {link[1:] for link in links if link and link[0] == "#"} <= targets
     for text in (
         "half of the parts are dead",
-        "parts_present parts present in an image (presence above 0.5) 15.5",
+        "parts present in an image (presence above 0.5) parts_present 15.5",
         "What was <learned>.",
         "0123456789",
         "set_transformer.layers 3",

@@ -51,14 +51,14 @@ def curves_figure(metrics: Metrics) -> CaptionedFigure:
     panels = [
         (title, unit, shown)
         for title, unit, names in PANELS
-        if (shown := {c: n for c, n in names.items() if _varies(metrics.get(c, ()))})
+        if (shown := {c: n for c, n in names.items() if _is_used(c, metrics.get(c, ()))})
     ]
     columns = min(3, max(len(panels), 1))
     rows = max(-(-len(panels) // columns), 1)
     figure = style.new_figure(
         (3.5 * columns, 2.25 * rows + style.HEADER + 0.1),
         "Training curves",
-        f"{np.nanmax(steps):,.0f} steps; strong: running mean; vertical range without the first "
+        f"{np.nanmax(steps) + 1:,.0f} steps; strong: running mean; vertical range without the first "
         "5 %",
         "Terms of the loss before weighting, and how capsules are used, against the training "
         "step. Log-likelihoods are maximised, other terms minimised. Faint lines are single "
@@ -85,10 +85,11 @@ def curves_figure(metrics: Metrics) -> CaptionedFigure:
     return figure
 
 
-def _varies(values: Sequence[float]) -> bool:
-    """Terms that a model does not have are 0 at every step."""
+def _is_used(column: str, values: Sequence[float]) -> bool:
+    """Terms of the loss that a model does not have are 0 at every step."""
     finite = np.asarray(values, np.float64)
-    return bool(np.any(finite[np.isfinite(finite)] != 0))
+    finite = finite[np.isfinite(finite)]
+    return len(finite) > 0 and (column.startswith("diagnostics/") or bool(np.any(finite != 0)))
 
 
 def _draw(

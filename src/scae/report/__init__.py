@@ -93,7 +93,7 @@ def _facts(
         "steps": f"{done}{planned:,}",
         "batch": experiment.training.batch,
         "seed": experiment.training.seed,
-        "started": environment.get("started"),
+        "started": (environment.get("started") or "")[:16].replace("T", " "),
         "commit": (environment.get("commit") or "")[:10],
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}
