@@ -58,8 +58,7 @@ def curves_figure(metrics: Metrics) -> CaptionedFigure:
     figure = style.new_figure(
         (3.5 * columns, 2.25 * rows + style.HEADER + 0.1),
         "Training curves",
-        f"{np.nanmax(steps) + 1:,.0f} steps; strong: running mean; vertical range without the first "
-        "5 %",
+        f"{np.nanmax(steps) + 1:,.0f} steps; strong: running mean; range without the first 5 %",
         "Terms of the loss before weighting, and how capsules are used, against the training "
         "step. Log-likelihoods are maximised, other terms minimised. Faint lines are single "
         "batches, strong lines their running mean.",
