@@ -2,94 +2,58 @@
 
 from dataclasses import dataclass
 
-TABLE1_RUNS = 5
-TABLE2_RUNS = 10
+from scae.config import ConstellationExperiment, Experiment
+
+TABLE1_RUNS, TABLE2_RUNS = 5, 10
 
 
 @dataclass(frozen=True)
 class PaperValue:
     """A printed number; deviation and number of runs where the paper gives them."""
 
-    mean: float
+    mean: float | int
     sd: float | None = None
     n: int | None = None
     note: str = ""
-    digits: int = 1
-    """Decimals of the mean as printed."""
-    sd_digits: int = 1
 
     @property
     def text(self) -> str:
         """Mean and, in brackets, standard deviation."""
-        mean = f"{self.mean:.{self.digits}f}"
-        spread = "" if self.sd is None else f" ({self.sd:.{self.sd_digits}f})"
-        return f"{mean}{spread}{f', {self.note}' if self.note else ''}"
+        spread = "" if self.sd is None else f" ({self.sd})"
+        return f"{self.mean}{spread}{f', {self.note}' if self.note else ''}"
 
 
-@dataclass(frozen=True)
-class Method:
-    """A row of table 1 that is not ours to train."""
-
-    name: str
-    source: str
-    values: dict[str, PaperValue]
-    """By data set; a missing one is printed as a dash."""
-
-
-def _other(mean: float, sd: float | None = None, digits: int = 1) -> PaperValue:
-    # Taken by the paper from other papers, whose numbers of runs it does not give.
-    return PaperValue(mean, sd, None, digits=digits)
-
-
-TABLE1_OTHERS = (
-    Method(
-        "KMEANS",
-        "Haeusser et al. 2018",
-        {"mnist": _other(53.49, digits=2), "cifar10": _other(20.8), "svhn": _other(12.5)},
-    ),
-    Method(
-        "AE", "Bengio et al. 2007, from Ji et al.", {"mnist": _other(81.2), "cifar10": _other(31.4)}
-    ),
-    Method(
-        "GAN",
-        "Radford et al. 2016, from Ji et al.",
-        {"mnist": _other(82.8), "cifar10": _other(31.5)},
-    ),
-    Method(
-        "IMSAT",
-        "Hu et al. 2017; data augmentation, ImageNet features",
-        {"mnist": _other(98.4, 0.4), "cifar10": _other(45.6, 0.8), "svhn": _other(57.3, 3.9)},
-    ),
-    Method(
-        "IIC",
-        "Ji et al. 2018; data augmentation",
-        {"mnist": _other(98.4, 0.6), "cifar10": _other(57.6, 5.0)},
-    ),
-    Method(
-        "ADC",
-        "Haeusser et al. 2018; data augmentation",
-        {"mnist": _other(98.7, 0.6), "cifar10": _other(29.3, 1.5), "svhn": _other(38.6, 4.1)},
-    ),
-)
-
-
-def _table1(mean: float, sd: float, digits: int = 1) -> PaperValue:
-    return PaperValue(mean, sd, TABLE1_RUNS, digits=digits, sd_digits=2 if sd < 0.4 else 1)
-
-
+# Other methods, as the paper quotes them: no numbers of runs are given.
+TABLE1_OTHERS: dict[str, dict[str, PaperValue]] = {
+    "k-means": {"mnist": PaperValue(53.49), "cifar10": PaperValue(20.8), "svhn": PaperValue(12.5)},
+    "AE": {"mnist": PaperValue(81.2), "cifar10": PaperValue(31.4)},
+    "GAN": {"mnist": PaperValue(82.8), "cifar10": PaperValue(31.5)},
+    "IMSAT (data augmentation, ImageNet features)": {
+        "mnist": PaperValue(98.4, 0.4),
+        "cifar10": PaperValue(45.6, 0.8),
+        "svhn": PaperValue(57.3, 3.9),
+    },
+    "IIC (data augmentation)": {"mnist": PaperValue(98.4, 0.6), "cifar10": PaperValue(57.6, 5.0)},
+    "ADC (data augmentation)": {
+        "mnist": PaperValue(98.7, 0.6),
+        "cifar10": PaperValue(29.3, 1.5),
+        "svhn": PaperValue(38.6, 4.1),
+    },
+}
 TABLE1_LIN_MATCH = {
-    "mnist": _table1(98.7, 0.35),
-    "cifar10": _table1(25.01, 1.0, 2),
-    "svhn": _table1(55.33, 3.4, 2),
+    "mnist": PaperValue(98.7, 0.35, TABLE1_RUNS),
+    "cifar10": PaperValue(25.01, 1.0, TABLE1_RUNS),
+    "svhn": PaperValue(55.33, 3.4, TABLE1_RUNS),
 }
 TABLE1_LIN_PRED = {
-    "mnist": _table1(99.0, 0.07),
-    "cifar10": PaperValue(33.48, 0.3, TABLE1_RUNS, digits=2),
-    "svhn": _table1(67.27, 4.5, 2),
+    "mnist": PaperValue(99.0, 0.07, TABLE1_RUNS),
+    "cifar10": PaperValue(33.48, 0.3, TABLE1_RUNS),
+    "svhn": PaperValue(67.27, 4.5, TABLE1_RUNS),
 }
 
 # Mean and standard deviation on MNIST, 40x40 MNIST and affNIST; keys are names of ablations.
-_TABLE2: dict[str, tuple[tuple[float, float], tuple[float, float], tuple[float, float]]] = {
+TABLE2_COLUMNS = ("mnist", "mnist40", "affnist")
+_TABLE2 = {
     "full": ((95.3, 4.65), (98.7, 0.35), (92.2, 0.59)),
     "no-posterior-sparsity": ((97.5, 1.55), (95.0, 7.20), (85.3, 11.67)),
     "no-prior-sparsity": ((72.4, 22.39), (88.2, 6.98), (71.3, 5.46)),
@@ -104,10 +68,9 @@ _TABLE2: dict[str, tuple[tuple[float, float], tuple[float, float], tuple[float, 
     "mlp-object-encoder": ((27.1, 9.03), (36.3, 3.70), (25.29, 3.69)),
     "no-special-features": ((90.7, 2.25), (58.7, 31.60), (44.5, 21.71)),
 }
-TABLE2_COLUMNS = ("mnist", "mnist40", "affnist")
 TABLE2 = {
     row: {
-        column: PaperValue(mean, sd, TABLE2_RUNS, digits=2 if mean == 25.29 else 1, sd_digits=2)
+        column: PaperValue(mean, sd, TABLE2_RUNS)
         for column, (mean, sd) in zip(TABLE2_COLUMNS, values, strict=True)
     }
     for row, values in _TABLE2.items()
@@ -116,6 +79,33 @@ TABLE2 = {
 # Section 3.1: errors of the best models of a search, not means over seeds.
 CONSTELLATIONS = {
     "full": PaperValue(2.8, note="best; consistently below 4"),
-    "no-two-parts": PaperValue(10.0, note="about", digits=0),
-    "baseline": PaperValue(26.0, note="best", digits=0),
+    "no-two-parts": PaperValue(10, note="about"),
+    "baseline": PaperValue(26, note="best"),
 }
+
+
+def lin_match(experiment: Experiment, dataset: str, protocol: str) -> PaperValue | None:
+    """LIN-MATCH in the paper for the same data, protocol and ablation; None if it has none.
+
+    Table 1 clusters and scores all images together, table 2 scores held-out images.
+    """
+    row = experiment.name.partition("/")[2] or "full"
+    if protocol == "full":
+        return TABLE1_LIN_MATCH.get(dataset) if row == "full" else None
+    return TABLE2.get(row, {}).get(dataset)
+
+
+def lin_pred(experiment: Experiment, dataset: str, protocol: str) -> PaperValue | None:
+    """LIN-PRED of table 1, which knows no ablations."""
+    if protocol != "train-test" or "/" in experiment.name:
+        return None
+    return TABLE1_LIN_PRED.get(dataset)
+
+
+def segmentation_error(experiment: Experiment) -> PaperValue | None:
+    """The error of section 3.1 for the kind of constellation model that was trained."""
+    if not isinstance(experiment, ConstellationExperiment):
+        return None
+    if experiment.model.decoder == "baseline":
+        return CONSTELLATIONS["baseline"]
+    return CONSTELLATIONS["full" if experiment.loss.two_parts else "no-two-parts"]

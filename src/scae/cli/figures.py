@@ -1,9 +1,9 @@
-"""`scae figures SOURCE`: the paper's figures, and some it could not show, from any model."""
+"""`scae figures MODEL`: the paper's figures, and a report, from any model."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from scae.cli.options import DataDir, Source, parse
+from scae.cli.options import DataDir, Model, parse
 from scae.cli.output import results_only, show
 
 
@@ -11,7 +11,7 @@ from scae.cli.output import results_only, show
 class Figures:
     """Draw the figures of a model as PNG and SVG; of a run, also its report.html."""
 
-    source: Source
+    model: Model
     """Run folder, weights file or name of a shipped model."""
     out: Path | None = None
     """Folder to write to; default: the run's own folder figures, or ./figures-NAME."""
@@ -27,14 +27,17 @@ def command(arguments: list[str]) -> None:
     """Draw and list what was drawn."""
     options = parse(Figures, arguments, "figures")
     with results_only(options.json):
-        from scae.api import load_source, shipped
-        from scae.cli.illustrate import draw, report
+        from scae.api import load_model, shipped
+        from scae.figures import make_figures
+        from scae.report import write_report
 
-        loaded = load_source(options.source)
+        loaded = load_model(options.model)
         # Shipped models live in the installed package, which is no place to write to.
-        own = options.source not in shipped()
-        folder = loaded.origin / "figures" if own else Path(f"figures-{options.source}")
-        paths = draw(loaded, options.out or folder, options.data_dir, options.only)
-        if own and not options.only and options.out is None:
-            paths.append(report(loaded, paths))
+        run = None if options.model in shipped() else loaded.folder
+        folder = run / "figures" if run else Path(f"figures-{loaded.experiment.name}")
+        paths = make_figures(
+            loaded, options.out or folder, options.data_dir, names=options.only or None
+        )
+        if run and options.out is None:
+            paths.append(write_report(run, loaded))
     show({"files": paths}, "\n".join(map(str, paths)), options.json)

@@ -1,4 +1,4 @@
-"""`scae reproduce TARGET`: the paper's tables, made again cell by cell."""
+"""`scae reproduce TABLE`: the paper's tables, made again cell by cell."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,34 +13,35 @@ from scae.errors import ScaeError
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Make a table of the paper again; interrupted, the same command continues."""
+    """Make a table of the paper again; interrupted, the same command continues.
 
-    target: Annotated[
+    A table that was begun keeps its settings unless others are given.
+    """
+
+    table: Annotated[
         Literal["table1", "table2", "constellations", "all"],
         tyro.conf.Positional,
-        tyro.conf.arg(metavar="TARGET"),
+        tyro.conf.arg(metavar="TABLE"),
     ]
     """table1, table2, constellations or all."""
-    budget: Literal["smoke", "cpu", "paper"] = "cpu"
-    """Steps per run: seconds per cell, the recommended recipes, or 300 000 as in the paper."""
+    budget: Literal["smoke", "cpu", "paper"] | None = None
+    """A few steps on digits, the recommended presets (default), or the literal ones."""
     seeds: int | None = None
-    """Runs per cell; default: as in the paper (5 or 10) for `paper`, else 1."""
+    """Trainings per row; default: as in the paper for `paper`, else 3, of ablations 2."""
     steps: int | None = None
-    """Steps of every run, in place of the budget's."""
+    """Steps of every training, in place of the preset's."""
+    transfer: Literal["affnist", "affnist-style"] | None = None
+    """What models of 40x40 MNIST are scored on as well; default: affnist-style."""
     only: tuple[str, ...] = ()
-    """Rows of table 2 by name (full, no-noise, ...) or group (a to f); default: all."""
+    """Rows of table 2 to train, by name (full, no-noise, ...) or group (a to f)."""
     jobs: int = 1
-    """Cells to train at the same time."""
-    device: Literal["auto", "cpu", "gpu", "mps"] = "auto"
-    """Kind of device to train on."""
-    out: Path = Path("runs/reproduce")
-    """Folder of runs and tables."""
+    """Trainings side by side, of one thread each."""
+    out: Path = Path("results")
+    """Folder of tables and their cells."""
     data_dir: DataDir = None
     """Folder of data sets; default: SCAE_DATA, else downloads."""
-    any_code: bool = False
-    """Reuse finished cells that another version of the code trained; the table says so."""
-    print_commands: bool = False
-    """Print the command of every cell, to submit them elsewhere, and train nothing."""
+    table_only: bool = False
+    """Train nothing: write the table from the cells that are there."""
     json: bool = False
     """Print JSON."""
 
@@ -52,21 +53,20 @@ def command(arguments: list[str]) -> None:
         from scae.reproduce import reproduce
 
         outcome = reproduce(
-            options.target,
+            options.table,
             budget=options.budget,
             seeds=options.seeds,
             steps=options.steps,
+            transfer=options.transfer,
             only=options.only,
             jobs=options.jobs,
-            device=options.device,
             out=options.out,
             data_dir=options.data_dir,
-            any_code=options.any_code,
-            print_commands=options.print_commands,
+            table_only=options.table_only,
         )
     show(outcome, outcome.text, options.json)
     if outcome.failed:
         raise ScaeError(
-            f"{len(outcome.failed)} of {outcome.cells} cells failed ({', '.join(outcome.failed)}); "
-            "the tables give the reasons, and the same command tries them again."
+            f"{len(outcome.failed)} of {outcome.cells} cells failed; the same command tries "
+            "them again."
         )

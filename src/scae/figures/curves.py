@@ -1,4 +1,4 @@
-"""Loss curves of a run, from the columns of its `metrics.csv`."""
+"""Curves of a run: terms of the loss and diagnostics against the training step."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,13 +6,13 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from scae.errors import ScaeError
 from scae.figures import style
-from scae.figures.style import CaptionedFigure, styled
+from scae.figures.style import CaptionedFigure
 
-Columns = Mapping[str, Sequence[float | int]]
+Metrics = Mapping[str, Sequence[float]]
+"""Columns of a run's metrics; NaN where a row has no value."""
 
-# Title, axis, and the columns drawn together with the names they go by.
+# Title, unit, and the columns drawn together with the names they go by.
 PANELS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("Total loss", "weighted sum", {"loss": "loss"}),
     ("Image log-likelihood", "nats per image", {"image_ll": "log p(image)"}),
@@ -23,52 +23,56 @@ PANELS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "unweighted",
         {"posterior_within": "within", "posterior_between": "between"},
     ),
+    ("Other terms", "unweighted", {"deformation": "deformation", "two_parts": "two parts"}),
     (
-        "Other terms",
-        "unweighted",
-        {"deformation": "deformation", "two_parts": "two parts"},
+        "Capsules per example",
+        "capsules",
+        {
+            "diagnostics/parts_present": "parts present",
+            "diagnostics/objects_present": "objects present",
+            "diagnostics/objects_sharing": "objects sharing",
+        },
     ),
-    ("Gradient norm", "norm (log)", {"gradient_norm": "gradient"}),
-    ("Learning rate", "rate", {"lr": "learning rate"}),
+    ("Objects in use", "objects", {"diagnostics/objects_in_use": "objects in use"}),
+    (
+        "Parts explained",
+        "share",
+        {"diagnostics/explained_by_present": "by present objects"},
+    ),
 )
-LOG_SCALE = ("gradient_norm",)
-EXACT = ("lr",)
-"""Columns without noise, which need no running mean."""
 WINDOW = 0.03
 """Width of the running mean as a share of the rows."""
+COLORS = (style.ACCENT, style.SECOND, style.ON_WHITE[1])
 
 
-@styled
-def curves_figure(metrics: Columns) -> CaptionedFigure:
-    """Every recorded term against the step: raw values faint, their running mean strong."""
-    steps = np.asarray(metrics.get("step", ()), np.float64)
-    if len(steps) == 0:
-        raise ScaeError("There are no rows of metrics to draw; expected those of `metrics.csv`.")
+def curves_figure(metrics: Metrics) -> CaptionedFigure:
+    """Every recorded term against the step: single values faint, their running mean strong."""
+    steps = np.asarray(metrics["step"], np.float64)
     panels = [
         (title, unit, shown)
         for title, unit, names in PANELS
-        if (shown := {c: n for c, n in names.items() if _varies(metrics.get(c, ()))})
+        if (shown := {c: n for c, n in names.items() if _is_used(c, metrics.get(c, ()))})
     ]
     columns = min(3, max(len(panels), 1))
     rows = max(-(-len(panels) // columns), 1)
     figure = style.new_figure(
         (3.5 * columns, 2.25 * rows + style.HEADER + 0.1),
         "Training curves",
-        f"{steps[-1]:,.0f} steps; faint: each logged step, strong: running mean; vertical range "
-        "without the first steps",
-        "Terms of the loss against the training step, before weighting. Log-likelihoods are "
-        "maximised, all other terms minimised. Faint lines are single batches, strong lines their "
-        "running mean.",
+        f"{np.nanmax(steps) + 1:,.0f} steps; strong: running mean; range without the first 5 %",
+        "Terms of the loss before weighting, and how capsules are used, against the training "
+        "step. Log-likelihoods are maximised, other terms minimised. Faint lines are single "
+        "batches, strong lines their running mean.",
         constrained=True,
     )
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, (title, unit, names) in zip(grid.flat, panels, strict=False):
-        for i, (column, name) in enumerate(names.items()):
-            _draw(axes, steps, metrics, column, i, name)
-        if any(column in LOG_SCALE for column in names):
-            axes.set_yscale("log")
-        else:
-            _limit(axes, [np.asarray(metrics[column], np.float64) for column in names])
+        lines = []
+        for (column, name), color in zip(names.items(), COLORS, strict=False):
+            values = np.asarray(metrics[column], np.float64)
+            known = np.isfinite(values) & np.isfinite(steps)
+            lines.append(values[known])
+            _draw(axes, steps[known], values[known], color, name)
+        _limit(axes, lines)
         axes.set_title(title, loc="left", weight="bold")
         axes.set_ylabel(unit)
         axes.set_xlabel("step")
@@ -80,46 +84,33 @@ def curves_figure(metrics: Columns) -> CaptionedFigure:
     return figure
 
 
-def _varies(values: Sequence[float | int]) -> bool:
-    """Terms that a model does not have are 0 at every step."""
+def _is_used(column: str, values: Sequence[float]) -> bool:
+    """Terms of the loss that a model does not have are 0 at every step."""
     finite = np.asarray(values, np.float64)
     finite = finite[np.isfinite(finite)]
-    return bool(len(finite)) and bool(np.any(finite != 0))
+    return len(finite) > 0 and (column.startswith("diagnostics/") or bool(np.any(finite != 0)))
 
 
 def _draw(
     axes: Axes,
     steps: Float[np.ndarray, " rows"],
-    metrics: Columns,
-    column: str,
-    index: int,
+    values: Float[np.ndarray, " rows"],
+    color: str,
     name: str,
 ) -> None:
-    values = np.asarray(metrics[column], np.float64)
-    color = (style.ACCENT, style.SECOND)[index % 2]
-    window = 1 if column in EXACT else max(1, round(WINDOW * len(values)))
-    alone = "o" if len(values) == 1 else ""
-    if window == 1:
-        axes.plot(steps, values, color=color, label=name, marker=alone)
-        return
-    axes.plot(steps, values, color=color, alpha=0.25, linewidth=0.8)
-    axes.plot(steps, running_mean(values, window), color=color, label=name)
-
-
-def running_mean(values: Float[np.ndarray, " rows"], window: int) -> Float[np.ndarray, " rows"]:
-    """Mean of the last `window` finite values (of fewer at the start)."""
-    finite = np.isfinite(values)
-    total = np.cumsum(np.where(finite, values, 0.0))
-    count = np.cumsum(finite)
-    total[window:] -= total[:-window].copy()
-    count[window:] -= count[:-window].copy()
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    window = max(1, round(WINDOW * len(values)))
+    if window > 1:
+        axes.plot(steps, values, color=color, alpha=0.25, linewidth=0.8)
+        # Mean of the last `window` values, of fewer at the start.
+        total = np.cumsum(values)
+        total[window:] -= total[:-window].copy()
+        values = total / np.minimum(np.arange(len(values)) + 1, window)
+    axes.plot(steps, values, color=color, label=name, marker="o" if len(values) == 1 else "")
 
 
 def _limit(axes: Axes, lines: list[Float[np.ndarray, " rows"]]) -> None:
     """Leave out of the vertical range what only the first 5 % of the steps reach."""
     late = np.concatenate([line[len(line) // 20 :] for line in lines])
-    late = late[np.isfinite(late)]
     if len(late) < 2 or late.max() == late.min():
         return
     low, high = np.quantile(late, [0.002, 0.998])

@@ -1,272 +1,206 @@
-"""All figures of a model, by name: which apply, what each looks at, and where they go."""
+"""All figures of a model by name, and the list of them that the report shows."""
 
+import dataclasses
 import difflib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from scae.config import ConstellationExperiment, Experiment
-from scae.data import ImageData, Scenes, load_images, scenes
+from scae import files
+from scae.api import Loaded
+from scae.config import ConstellationExperiment
+from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
+from scae.diagnostics import diagnose, symptoms
 from scae.errors import ScaeError
-from scae.evaluation import ConstellationResult, ImageResult, presences
-from scae.evaluation.clustering import fit_named_clusters
+from scae.evaluation import ConstellationResult, ImageResult, evaluation_mode
+from scae.evaluation import presences as object_presences
 from scae.figures import style
-from scae.figures.curves import Columns, curves_figure
-from scae.figures.embedding import FEWEST, LIMIT, embed, strongest_objects, tsne_figure
-from scae.figures.looking import (
-    array,
-    explain,
-    good_and_bad_scenes,
-    looking,
-    one_per_class,
-    scene_errors,
-)
-from scae.figures.reconstructions import (
-    Decomposition,
-    decompose,
-    edges_figure,
-    reconstructions_figure,
-)
-from scae.figures.scenes import constellations_figure, segment_scenes
-from scae.figures.sweeps import image_sweep_figure, point_sweep_figure
-from scae.figures.templates import drawn_alone, part_poses_figure, templates_figure
+from scae.figures.constellations import constellations_figure, segment_scenes
+from scae.figures.curves import Metrics, curves_figure
+from scae.figures.embedding import MIN_POINTS, embed, strongest_objects, tsne_figure
+from scae.figures.reconstructions import decompose, one_per_class, reconstructions_figure
+from scae.figures.style import CaptionedFigure
+from scae.figures.sweep import image_sweep_figure, point_sweep_figure
+from scae.figures.templates import strokes, templates_figure
 from scae.figures.usage import confusion_figure, usage_figure
-from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
-from scae.scoring import EVALUATION_SEED, check_fit, is_single_set
+from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.training import read_metrics
 
-SCENES = 500
-"""Scenes looked through for good and bad examples."""
-LOOKED_AT = 500
-"""Images in which parts and objects are looked for."""
-EXAMPLES = 10
+FIGURE_LIST = "figures.json"
+SCENES, SCENES_SEED = 500, 1_000_003
+EXAMPLES, LOOKED_AT = 10, 500
+"""Images shown one by one, and images in which parts are looked for."""
+
+Result = ImageResult | ConstellationResult | Mapping[str, Any]
+"""An evaluation, or what its JSON holds."""
+Figures = dict[str, Callable[[], CaptionedFigure | None]]
+"""Figures by name, in the order of a report; None where there is nothing to draw."""
 
 
-@dataclass(frozen=True)
-class Material:
-    """What figures are made of; what several figures need is computed once."""
+def image_figures(
+    model: StackedCapsuleAutoencoder, data: ImageData, scores: Mapping[str, Any]
+) -> Figures:
+    """Figures of a model of images."""
+    labels = None if data.labels is None else data.labels.numpy()
+    some = data.floats(0, LOOKED_AT)
 
-    model: CapsuleModel
-    experiment: Experiment
-    data: ImageData | Scenes
-    metrics: Columns | None
-    result: ImageResult | ConstellationResult | None
-    limit: int
-    seed: int
+    @cache
+    def presences() -> tuple[np.ndarray, np.ndarray]:
+        return object_presences(model, data.images)
 
-    @property
-    def stacked(self) -> StackedCapsuleAutoencoder:
-        assert isinstance(self.model, StackedCapsuleAutoencoder)
-        return self.model
+    def templates() -> CaptionedFigure:
+        with evaluation_mode(model):
+            usage = model.part_encoder(some).presence.mean(0).numpy()
+        return templates_figure(strokes(model), usage)
 
-    @property
-    def constellation(self) -> ConstellationAutoencoder:
-        assert isinstance(self.model, ConstellationAutoencoder)
-        return self.model
+    def reconstructions() -> CaptionedFigure:
+        rows = one_per_class(data.labels, len(data), EXAMPLES)
+        seen = decompose(model, data.images[rows].float() / 255)
+        return reconstructions_figure(seen, edges=model.config.target == "sobel")
 
-    @property
-    def images(self) -> ImageData:
-        assert isinstance(self.data, ImageData)
-        return self.data
-
-    @property
-    def scenes(self) -> Scenes:
-        assert isinstance(self.data, Scenes)
-        return self.data
-
-    @cached_property
-    def labels(self) -> np.ndarray | None:
-        """Class of each image; used for colours and rows only."""
-        if not isinstance(self.data, ImageData) or self.data.labels is None:
+    def tsne() -> CaptionedFigure | None:
+        if len(data) < MIN_POINTS:
             return None
-        return self.data.labels.numpy()
+        prior, _ = presences()
+        points, rows = embed(prior)
+        note = f"{data.name} {data.split}: {len(rows):,} of {len(data):,} images"
+        if labels is None:
+            groups, names = strongest_objects(prior[rows])
+            return tsne_figure(points, groups, names, note, "strongest object")
+        return tsne_figure(points, labels[rows], data.classes, note)
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        return self.images.classes
+    def confusion() -> CaptionedFigure | None:
+        tables = scores.get("confusion", {}).get("prior")
+        if not tables:
+            return None
+        protocol, table = next(iter(tables.items()))
+        note = f"{scores['dataset']}, protocol {protocol}"
+        return confusion_figure(np.array(table), data.classes, note)
 
-    @cached_property
-    def presences(self) -> tuple[np.ndarray, np.ndarray]:
-        """Prior and posterior object presences of all examples."""
-        if isinstance(self.model, StackedCapsuleAutoencoder):
-            return presences(self.model, self.images.images)
-        with looking(self.model) as device:
-            found = self.model.object_presences(
-                self.scenes.points.to(device), self.scenes.presence.to(device)
-            )
-        return array(found.prior), array(found.posterior)
-
-    @cached_property
-    def looked_at(self) -> Tensor:
-        """Some images, as the model takes them."""
-        return self.images.floats(0, LOOKED_AT)
-
-    @cached_property
-    def examples(self) -> Decomposition:
-        """One image of each class, taken apart."""
-        rows = one_per_class(self.labels, len(self.images), EXAMPLES)
-        return decompose(self.stacked, self.images.images[rows].float() / 255)
+    return {
+        "templates": templates,
+        "reconstructions": reconstructions,
+        "object-sweep": lambda: image_sweep_figure(model, some),
+        "tsne": tsne,
+        "confusion": confusion,
+        "usage": lambda: usage_figure(*presences(), labels, data.classes),
+    }
 
 
-def _tsne(material: Material) -> Figure:
-    prior, _ = material.presences
-    embedding = embed(prior, material.limit, material.seed)
-    note = f"{material.images.name} {material.images.split}: {embedding.note}"
-    if material.labels is None:
-        groups, names = strongest_objects(prior[embedding.rows])
-        return tsne_figure(
-            embedding.points, groups, names, note=note, colored_by="strongest object"
-        )
-    labels = material.labels[embedding.rows]
-    return tsne_figure(embedding.points, labels, material.classes, note=note)
+def point_figures(model: ConstellationAutoencoder, data: Scenes) -> Figures:
+    """Figures of a constellation model."""
+    points, presence = data.points, data.presence
+
+    def usage() -> CaptionedFigure:
+        with evaluation_mode(model):
+            found = model.object_presences(points, presence)
+        return usage_figure(found.prior.numpy(), found.posterior.numpy())
+
+    def sweep() -> CaptionedFigure | None:
+        if model.config.decoder == "baseline":
+            return None  # it has no poses
+        return point_sweep_figure(model, points, presence)
+
+    return {
+        "constellations": lambda: constellations_figure(
+            segment_scenes(model, points, presence, data.pattern_id)
+        ),
+        "object-sweep": sweep,
+        "usage": usage,
+    }
 
 
-def _confusion(material: Material) -> Figure:
-    images, result = material.images, material.result
-    if isinstance(result, ImageResult):
-        protocol = next(p for p in ("full", *result.confusion.prior) if p in result.confusion.prior)
-        table = np.array(result.confusion.prior[protocol])
-        return confusion_figure(table, images.classes, f"{result.dataset}, protocol {protocol}")
-    labels = material.labels
-    assert labels is not None
-    prior, _ = material.presences
-    named = fit_named_clusters(prior, labels, seed=material.seed)
-    table = np.array(named.score(prior, labels).confusion)
-    note = f"{images.name} {images.split}, clusters fitted to these images"
-    return confusion_figure(table, images.classes, note)
-
-
-def _usage(material: Material) -> Figure:
-    prior, posterior = material.presences
-    if isinstance(material.model, ConstellationAutoencoder):
-        return usage_figure(prior, posterior)
-    parts = explain(material.model, material.looked_at).parts.presence.mean(0)
-    return usage_figure(prior, posterior, array(parts), material.labels, material.classes)
-
-
-def _templates(material: Material) -> Figure:
-    model = material.stacked
-    return templates_figure(array(model.templates.templates()), drawn_alone(model))
-
-
-def _constellations(material: Material) -> Figure:
-    found = material.scenes
-    seen = segment_scenes(material.constellation, found.points, found.presence, found.pattern_id)
-    present = seen.present.astype(np.float64)
-    if seen.labels is None:
-        good = np.argsort(-present.sum(1), kind="stable")[:7].tolist()
-        return constellations_figure(seen, good, [], f"{len(present)} scenes without labels")
-    errors = scene_errors(seen.segments, seen.labels, present)
-    good, bad = good_and_bad_scenes(errors, present, 5, 2)
-    failed = int((errors > 0).sum())
-    note = (
-        f"failures to the right: {failed} of {np.isfinite(errors).sum()} scenes have a wrong point"
-    )
-    return constellations_figure(seen, good, bad, note)
-
-
-def _point_sweep(material: Material) -> Figure:
-    found = material.scenes
-    return point_sweep_figure(
-        material.constellation, found.points[:LOOKED_AT], found.presence[:LOOKED_AT]
-    )
-
-
-def _curves(material: Material) -> Figure:
-    assert material.metrics is not None
-    return curves_figure(material.metrics)
-
-
-FIGURES: dict[str, Callable[[Material], Figure]] = {
-    "reconstructions": lambda m: reconstructions_figure(m.examples),
-    "edges": lambda m: edges_figure(m.examples),
-    "constellations": _constellations,
-    "object-sweep": lambda m: image_sweep_figure(m.stacked, m.looked_at),
-    "point-sweep": _point_sweep,
-    "templates": _templates,
-    "part-poses": lambda m: part_poses_figure(m.stacked, m.looked_at),
-    "tsne": _tsne,
-    "confusion": _confusion,
-    "usage": _usage,
-    "curves": _curves,
-}
-"""Every figure by name, in the order of a report."""
-
-
-def unavailable(name: str, material: Material) -> str | None:
-    """Why a figure cannot be made of this material; None when it can."""
-    config, data = material.model.config, material.data
-    if name == "curves":
-        return None if material.metrics else "it needs the metrics of a run"
-    if name == "usage":
-        return None
-    if name in ("constellations", "point-sweep"):
-        if isinstance(material.model, StackedCapsuleAutoencoder):
-            return "it shows point sets, and this model takes images"
-        if name == "point-sweep" and material.model.config.decoder == "baseline":
-            return "the baseline has no poses to sweep"
-        return None
-    if isinstance(material.model, ConstellationAutoencoder):
-        return "it shows images, and this model takes point sets"
-    if name == "edges" and getattr(config, "target", "raw") != "sobel":
-        return "this model reconstructs the image itself, not its edges"
-    if name == "confusion" and material.labels is None:
-        return "it needs labels, and the data have none"
-    if name == "tsne" and len(data) < FEWEST:
-        return f"it needs at least {FEWEST} examples"
-    return None
-
-
-def make_all(
-    model: CapsuleModel,
-    experiment: Experiment,
+def make_figures(
+    loaded: Loaded,
     folder: Path | str,
-    *,
-    data: ImageData | Scenes | None = None,
     data_dir: Path | None = None,
-    metrics: Columns | None = None,
-    result: ImageResult | ConstellationResult | None = None,
+    result: Result | None = None,
     names: Sequence[str] | None = None,
-    limit: int = LIMIT,
-    seed: int = 0,
+    data: ImageData | Scenes | None = None,
 ) -> list[Path]:
-    """Draw all figures that apply to a model (or those in `names`) as PNG and SVG.
+    """Draw the figures of a model (or those in `names`) as PNG and SVG; returns all files.
 
-    `data` defaults to the test split of the experiment's data (scenes are generated);
-    `metrics` are the columns of metrics.csv (`scae.training.read_table`); the confusion is
-    taken from `result` when given. `limit` bounds the points of the t-SNE map.
+    Without `data`, images are the test split of the experiment's data, or all of the user's
+    own; scenes are generated. Curves need the metrics of a run, the confusion matrix a `result`
+    (default: the run's evaluation.json). The file figures.json lists titles and captions, and
+    holds the diagnosis of the examples.
     """
+    folder, model = Path(folder), loaded.model
+    metrics = run_metrics(loaded.folder)
+    data = examples(loaded, data_dir) if data is None else data
+    batch: tuple[Tensor, ...]
+    if isinstance(data, ImageData):
+        assert isinstance(model, StackedCapsuleAutoencoder)
+        figures = image_figures(model, data, read_scores(loaded.folder, result))
+        batch = (data.floats(0, LOOKED_AT),)
+    else:
+        assert isinstance(model, ConstellationAutoencoder)
+        figures = point_figures(model, data)
+        batch = (data.points, data.presence)
+    figures["curves"] = lambda: curves_figure(metrics) if metrics.get("step") else None
     for name in names or ():
-        if name not in FIGURES:
-            near = difflib.get_close_matches(name, FIGURES, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(FIGURES)}."
-            raise ScaeError(f"There is no figure {name!r}; {hint}")
-    if data is None:
-        data = default_data(experiment, data_dir)
-    elif isinstance(data, Scenes) != isinstance(model, ConstellationAutoencoder):
-        raise ScaeError("The data do not fit the model: point sets and images cannot be mixed.")
-    if isinstance(data, ImageData) and not isinstance(experiment, ConstellationExperiment):
-        check_fit(experiment, data)
-    material = Material(model, experiment, data, metrics, result, limit, seed)
-    paths: list[Path] = []
-    for name, draw in FIGURES.items():
-        if names is not None and name not in names:
-            continue
-        reason = unavailable(name, material)
-        if reason is None:
-            paths += style.save(draw(material), Path(folder), name)
-        elif names is not None:
-            raise ScaeError(f"Figure {name!r} cannot be drawn: {reason}.")
+        if name not in figures:
+            near = difflib.get_close_matches(name, figures, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(figures)}."
+            raise ScaeError(f"There is no figure {name!r} of this model; {hint}")
+    paths = []
+    listed = {} if names is None else {entry["name"]: entry for entry in _listed(folder)}
+    with mpl.rc_context(style.RC):
+        for name in figures if names is None else names:
+            figure = figures[name]()
+            if figure is not None:
+                paths += style.save(figure, folder, name)
+                about = {"title": figure.title, "caption": figure.caption}
+                listed[name] = {"name": name, **about, "file": f"{name}.png"}
+    found = diagnose(model, batch)
+    numbers = {k: v for k, v in dataclasses.asdict(found).items() if isinstance(v, float | int)}
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_json(
+        folder / FIGURE_LIST,
+        {
+            "data": data.summary if isinstance(data, ImageData) else f"{len(data.points)} scenes",
+            "diagnosis": {name: v for name, v in numbers.items() if math.isfinite(v)},
+            "symptoms": list(symptoms(found).values()),
+            "figures": [listed[name] for name in figures if name in listed],
+        },
+    )
     return paths
 
 
-def default_data(experiment: Experiment, data_dir: Path | None) -> ImageData | Scenes:
+def examples(loaded: Loaded, data_dir: Path | None) -> ImageData | Scenes:
     """Test images of an experiment (all, where there is no split), or fresh scenes."""
+    experiment = loaded.experiment
     if isinstance(experiment, ConstellationExperiment):
-        return scenes(experiment.data, EVALUATION_SEED, SCENES)
-    split = "train" if is_single_set(experiment.data) else "test"
+        return load_scenes(experiment.data, SCENES_SEED, SCENES)
+    split = "test" if experiment.data.name in NAMES else "train"
     return load_images(experiment.data, split, data_dir)
+
+
+def run_metrics(folder: Path | None) -> Metrics:
+    """Metrics of a run folder; empty for weights without a run."""
+    try:
+        return {} if folder is None else read_metrics(folder)
+    except (OSError, ScaeError):
+        return {}
+
+
+def read_scores(folder: Path | None, result: Result | None = None) -> dict[str, Any]:
+    """An evaluation as JSON values; default: the run folder's evaluation.json, else empty."""
+    if result is not None:
+        return dict(result) if isinstance(result, Mapping) else result.to_dict()
+    path = None if folder is None else folder / "evaluation.json"
+    found: dict[str, Any] = json.loads(path.read_bytes()) if path and path.is_file() else {}
+    return found
+
+
+def _listed(folder: Path) -> list[dict[str, str]]:
+    path = folder / FIGURE_LIST
+    found: list[dict[str, str]] = json.loads(path.read_bytes())["figures"] if path.exists() else []
+    return found

@@ -3,24 +3,25 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Float
-from matplotlib.axes import Axes
 from torch import Tensor
 
+from scae.evaluation import evaluation_mode
 from scae.figures import style
-from scae.figures.looking import array, explain, looking
-from scae.figures.style import CaptionedFigure, styled
+from scae.figures.style import CaptionedFigure
 from scae.models import StackedCapsuleAutoencoder
 
-# Inches: side of an image, distance of columns and of rows, left margin, space of the headings.
-SIDE, PITCH, ROW, LEFT, TOP = 0.74, 0.8, 0.95, 0.12, 0.2
+SIDE, PITCH, ROW, LEFT, TOP = 0.74, 0.8, 0.95, 0.12, 0.34
+"""Inches: side of an image, distance of columns and rows, margins."""
+OBJECTS, TEMPLATES = 2, 6
 
 Images = Float[np.ndarray, "batch channels height width"]
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Images taken apart by a model, as arrays for drawing."""
+    """Images taken apart by a model."""
 
     images: Images
     targets: Images
@@ -30,11 +31,11 @@ class Decomposition:
     """Drawn from the poses that the winning objects predict for the parts."""
     prior: Float[np.ndarray, "batch objects"]
     posterior: Float[np.ndarray, "batch objects"]
-    """Each object's share of the parts that are explained by objects."""
+    """Each object's share of the present parts."""
     objects: Float[np.ndarray, "batch objects channels height width"]
     """What each object draws alone."""
     parts: Float[np.ndarray, "batch parts channels height width"]
-    """The coloured template of each part under its pose."""
+    """What each part adds to the picture: its template under its pose, weighted by alpha."""
     presence: Float[np.ndarray, "batch parts"]
 
 
@@ -42,141 +43,101 @@ def decompose(
     model: StackedCapsuleAutoencoder, images: Float[Tensor, "batch channels height width"]
 ) -> Decomposition:
     """Everything figure 5 shows of some images."""
-    explanation = explain(model, images)
-    with looking(model) as device:
-        posterior = explanation.mixture.responsibility * explanation.parts.presence[..., None]
-        posterior = posterior.sum(1)  # (B, K)
-        share = posterior / posterior.sum(1, keepdim=True).clamp_min(1e-9)
-        from_parts = model.reconstruct(explanation)
-        alone = model.reconstruct_objects(explanation).mean()
+    with evaluation_mode(model):
+        found = model.explain(images)
+        presence = found.parts.presence  # (B, M)
+        explained = (found.mixture.responsibility * presence[..., None]).sum(1)  # (B, K)
+        mixture = model.reconstruct(found)
+        parts = mixture.mixing_prob()[:, :-1] * mixture.values[:, :-1]  # (B, M, C, H, W)
+        alone = model.reconstruct_objects(found).mean()  # (B*K, C, H, W)
         return Decomposition(
-            images=array(images),
-            targets=array(model.target(images.to(device))),
-            from_parts=array(from_parts.mean()),
-            from_objects=array(model.reconstruct(explanation, "winner").mean()),
-            prior=array(explanation.votes.prior),
-            posterior=array(share),
-            objects=array(alone.unflatten(0, share.shape)),
-            parts=array(from_parts.values[:, : model.config.parts]),
-            presence=array(explanation.parts.presence),
+            images=images.numpy(),
+            targets=model.target(images).numpy(),
+            from_parts=mixture.mean().numpy(),
+            from_objects=model.reconstruct(found, "winner").mean().numpy(),
+            prior=found.votes.prior.numpy(),
+            posterior=(explained / explained.sum(1, keepdim=True).clamp_min(1e-9)).numpy(),
+            objects=alone.unflatten(0, tuple(explained.shape)).numpy(),
+            parts=parts.numpy(),
+            presence=presence.numpy(),
         )
 
 
+def one_per_class(labels: Tensor | None, total: int, count: int) -> list[int]:
+    """Rows of `count` examples: of each class in turn, sorted by class; else the first ones."""
+    if labels is None:
+        return list(range(min(count, total)))
+    rank = torch.zeros_like(labels)  # how many of its class came before
+    for label in labels.unique():
+        rank[labels == label] = torch.arange(int((labels == label).sum()))
+    chosen = (rank * (labels.max() + 1) + labels).argsort(stable=True)[:count]
+    return sorted(chosen.tolist(), key=lambda row: (int(labels[row]), row))
+
+
 def red_and_green(
-    from_parts: Float[np.ndarray, "channels height width"],
-    from_objects: Float[np.ndarray, "channels height width"],
+    red: Float[np.ndarray, "channels height width"] | None,
+    green: Float[np.ndarray, "channels height width"] | None,
 ) -> Float[np.ndarray, "3 height width"]:
-    """Parts in red and objects in green: yellow where both agree."""
-    red, green = from_parts.mean(0), from_objects.mean(0)
-    return np.stack([red, green, np.zeros_like(red)])
+    """Two grey images over each other: yellow where both are bright."""
+    shown = [None if image is None else image.mean(0) for image in (red, green)]
+    size = next(image.shape for image in shown if image is not None)
+    return np.stack([np.zeros(size) if i is None else i for i in (*shown, None)])
 
 
-@styled
-def reconstructions_figure(
-    seen: Decomposition, objects: int = 3, templates: int = 6
-) -> CaptionedFigure:
-    """One row per image: input, reconstructions, activations, strongest objects and parts."""
-    count, objects = len(seen.images), min(objects, seen.prior.shape[1])
-    templates = min(templates, seen.presence.shape[1])
-    strip = float(np.clip(0.09 * seen.prior.shape[1], 1.2, 3.2))
-    heads = ("input", "parts", "objects", "both")
-    # Left edges of the four groups of columns, in inches.
-    activations = LEFT + len(heads) * PITCH + 0.62
-    strongest = activations + strip + 0.2
+def presence_grid(presence: Float[np.ndarray, " objects"]) -> Float[np.ndarray, "rows columns"]:
+    """Presences of all objects as a nearly square picture, row by row."""
+    columns = int(np.ceil(np.sqrt(len(presence))))
+    rows = -(-len(presence) // columns)
+    return np.pad(presence, (0, rows * columns - len(presence))).reshape(rows, columns)
+
+
+def reconstructions_figure(seen: Decomposition, edges: bool = False) -> CaptionedFigure:
+    """One row per image: input, reconstructions, presences, strongest objects and parts.
+
+    `edges` shows what is reconstructed beside the input (Sobel targets, appendix B).
+    """
+    count = len(seen.images)
+    objects = min(OBJECTS, seen.prior.shape[1])
+    templates = min(TEMPLATES, seen.presence.shape[1])
+    heads = ["input", *(["edges"] if edges else []), "parts", "objects", "both"]
+    presences = LEFT + len(heads) * PITCH + 0.12
+    strongest = presences + 2 * PITCH + 0.12
     posed = strongest + objects * PITCH + 0.12
     figure = style.new_figure(
-        (posed + templates * PITCH + 0.05, style.HEADER + TOP + count * ROW + 0.3),
+        (posed + templates * PITCH + 0.05, style.HEADER + TOP + count * ROW),
         "From image to parts to objects",
-        "parts (red): drawn from their own poses; objects (green): from the poses that objects "
-        "predict; both: yellow where they overlap",
-        "One image per row (figure 5 of the paper). Parts: drawn from the inferred part poses, in "
-        "red. Objects: drawn from the poses that the winning objects predict, in green. Both: "
-        "laid over each other, yellow where they agree. Activations: prior presence of every "
-        "object (top) and its share of the present parts (bottom), white for 1. Then what the "
-        "strongest objects draw alone, with their share, and the templates of the most present "
-        "parts under their poses.",
+        "red: drawn from the poses of the parts; green: from the poses that objects predict for "
+        "them; yellow: both agree",
+        "One image per row (figure 5 of the paper). Parts: drawn from the inferred part poses, "
+        "red. Objects: drawn from the poses that the winning objects predict, green. Both: over "
+        "each other, yellow where they agree. Before: prior presence of every object, one square "
+        "each, white for 1. After: its share of the present parts. Then what the strongest "
+        "objects draw alone, with their share, and the transformed templates of the parts that "
+        "draw most of the image.",
     )
-    groups = (
-        *((LEFT + i * PITCH + SIDE / 2, head) for i, head in enumerate(heads)),
-        (activations + strip / 2, "object activations"),
-        (strongest + objects * PITCH / 2, "strongest objects: share"),
-        (posed + templates * PITCH / 2, "transformed templates of the most present parts"),
-    )
-    width, height = figure.get_size_inches()
-    for middle, head in groups:
-        y = 1 - (style.HEADER + 0.03) / height
-        figure.text(middle / width, y, head, ha="center", va="bottom", fontsize=9)
+    for i, head in enumerate(heads):
+        style.heading(figure, LEFT + i * PITCH + SIDE / 2, 0.12, head)
+    for i, head in enumerate(("before", "after")):
+        style.heading(figure, presences + i * PITCH + SIDE / 2, 0.12, head)
+    style.heading(figure, strongest + objects * PITCH / 2, 0.12, "strongest objects")
+    style.heading(figure, posed + templates * PITCH / 2, 0.12, "transformed templates")
     for row in range(count):
-        top = TOP + row * ROW
-        parts, winners = seen.from_parts[row], seen.from_objects[row]
-        black = np.zeros_like(parts)
-        for column, image in enumerate(
-            (
-                seen.images[row],
-                red_and_green(parts, black),
-                red_and_green(black, winners),
-                red_and_green(parts, winners),
-            )
-        ):
-            style.show_image(style.place(figure, LEFT + column * PITCH, top, SIDE, SIDE), image)
-        axes = style.place(figure, activations, top, strip, SIDE)
-        _activations(axes, seen.prior[row], seen.posterior[row], last=row == count - 1)
-        best = np.argsort(-seen.posterior[row], kind="stable")[:objects]
-        for column, k in enumerate(best):
-            axes = style.place(figure, strongest + column * PITCH, top, SIDE, SIDE)
-            label = f"{k}: {seen.posterior[row, k]:.0%}"
-            style.show_image(axes, seen.objects[row, k], label)
-        present = np.argsort(-seen.presence[row], kind="stable")[:templates]
-        for column, m in enumerate(present):
-            axes = style.place(figure, posed + column * PITCH, top, SIDE, SIDE)
-            # Faint where the part is hardly present.
-            style.show_image(axes, seen.parts[row, m] * seen.presence[row, m], f"part {m}")
-    return figure
-
-
-def _activations(
-    axes: Axes,
-    prior: Float[np.ndarray, " objects"],
-    posterior: Float[np.ndarray, " objects"],
-    last: bool,
-) -> None:
-    """Two strips, black for 0 and white for 1."""
-    axes.imshow(np.stack([prior, posterior]), cmap="gray", vmin=0, vmax=1, aspect="auto")
-    axes.set_yticks([0, 1], ["prior", "posterior"], fontsize=6.5)
-    axes.axhline(0.5, color=style.ON_BLACK[1], linewidth=0.6)
-    step = max(1, len(prior) // 6)
-    ticks = list(range(0, len(prior), step))
-    axes.set_xticks(ticks, [str(t) for t in ticks] if last else [], fontsize=6.5)
-    axes.tick_params(length=0, pad=2)
-    for spine in axes.spines.values():
-        spine.set_visible(True)
-        spine.set_color(style.FAINT)
-    if last:
-        axes.set_xlabel("object", fontsize=7.5, labelpad=1)
-
-
-@styled
-def edges_figure(seen: Decomposition) -> CaptionedFigure:
-    """Input, Sobel target and the two reconstructions of it, one image per column."""
-    count = len(seen.images)
-    rows = (
-        ("input", seen.images),
-        ("Sobel target", seen.targets),
-        ("from parts", seen.from_parts),
-        ("from objects", seen.from_objects),
-    )
-    figure = style.new_figure(
-        (PITCH * count + 1.1, style.HEADER + len(rows) * PITCH + 0.05),
-        "Sobel targets and their reconstructions",
-        "the model sees the input and reconstructs its normalised edges",
-        "Reconstructions as in appendix B of the paper. First row: the input. Second: its "
-        "normalised Sobel edges, the target. Third: reconstruction from the part poses. Fourth: "
-        "reconstruction from the poses that the winning objects predict for the parts.",
-    )
-    for row, (name, images) in enumerate(rows):
-        for column in range(count):
-            axes = style.place(figure, 1.0 + column * PITCH, row * PITCH, SIDE, SIDE)
-            style.show_image(axes, images[column])
-            if column == 0:
-                axes.set_ylabel(name, rotation=0, ha="right", va="center", fontsize=9)
+        red, green = seen.from_parts[row], seen.from_objects[row]
+        pictures = [(seen.images[row], "")]
+        pictures += [(seen.targets[row], "")] if edges else []
+        pictures += [(red_and_green(r, g), "") for r, g in ((red, None), (None, green))]
+        pictures += [(red_and_green(red, green), "")]
+        lefts = [LEFT + i * PITCH for i in range(len(heads))]
+        pictures += [(presence_grid(p), "") for p in (seen.prior[row], seen.posterior[row])]
+        lefts += [presences + i * PITCH for i in range(2)]
+        for i, k in enumerate(np.argsort(-seen.posterior[row], kind="stable")[:objects]):
+            pictures.append((seen.objects[row, k], f"{k}: {seen.posterior[row, k]:.0%}"))
+            lefts.append(strongest + i * PITCH)
+        ink = seen.parts[row].sum((1, 2, 3))
+        for i, m in enumerate(np.argsort(-ink, kind="stable")[:templates]):
+            pictures.append((seen.parts[row, m], f"part {m}"))
+            lefts.append(posed + i * PITCH)
+        for left, (picture, label) in zip(lefts, pictures, strict=True):
+            axes = style.place(figure, left, TOP + row * ROW, SIDE, SIDE)
+            style.show_image(axes, picture, label)
     return figure

@@ -1,10 +1,9 @@
-"""The house style of all figures: colours, type, titles, and files that carry their caption."""
+"""The look shared by all figures: colours, type, titles, and files in two formats."""
 
-import functools
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -25,11 +24,8 @@ ON_BLACK = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#D55E00", "#CC79A7", "#
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Shapes that repeat what a colour says."""
 INK, SOFT, FAINT = "#222222", "#666666", "#D8D8D8"
-ACCENT, SECOND = "#332288", "#DDAA33"
-WARNING = "#B3261E"
-SEQUENTIAL = "cividis"
+ACCENT, SECOND, WARNING = "#332288", "#DDAA33", "#B3261E"
 DPI = 150
-
 HEADER = 0.72
 """Inches kept free at the top for title and subtitle."""
 
@@ -37,58 +33,34 @@ RC: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so figures look alike everywhere
     "font.size": 9,
     "axes.titlesize": 9,
-    "axes.labelsize": 9,
     "axes.labelcolor": INK,
     "axes.edgecolor": SOFT,
-    "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.formatter.useoffset": False,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "xtick.color": SOFT,
     "ytick.color": SOFT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
     "text.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 8,
     "lines.linewidth": 1.4,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
     "image.interpolation": "nearest",
-    "axes.formatter.useoffset": False,
     "svg.fonttype": "path",  # text looks the same where DejaVu is not installed
     "svg.hashsalt": "scae",  # the same figure gives the same bytes
 }
 
-Inputs = ParamSpec("Inputs")
-Drawn = TypeVar("Drawn")
-
 
 class CaptionedFigure(Figure):
-    """A matplotlib figure that knows its title and caption; `save` stores them in the files."""
+    """A matplotlib figure with its title and a caption for the report."""
 
     title: str = ""
     caption: str = ""
 
 
-def styled(function: Callable[Inputs, Drawn]) -> Callable[Inputs, Drawn]:
-    """Run a drawing function under the house style and leave matplotlib's settings alone."""
-
-    @functools.wraps(function)
-    def draw(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Drawn:
-        with mpl.rc_context(RC):
-            return function(*args, **kwargs)
-
-    return draw
-
-
 def new_figure(
-    size: tuple[float, float],
-    title: str,
-    subtitle: str,
-    caption: str,
-    constrained: bool = False,
+    size: tuple[float, float], title: str, subtitle: str, caption: str, constrained: bool = False
 ) -> CaptionedFigure:
     """An empty figure of (width, height) inches, made without pyplot's global state."""
     width, height = size
@@ -111,45 +83,28 @@ def place(figure: Figure, left: float, top: float, width: float, height: float) 
     return figure.add_axes((left / wide, bottom / high, width / wide, height / high))
 
 
+def heading(figure: Figure, middle: float, top: float, text: str) -> None:
+    """Text centred over a column, in inches as `place`."""
+    wide, high = figure.get_size_inches()
+    figure.text(middle / wide, 1 - (HEADER + top) / high, text, ha="center", va="bottom")
+
+
 def blank(axes: Axes) -> None:
-    """No ticks and no frame: for images."""
+    """No ticks and no frame."""
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_visible(False)
 
 
-def show_image(
-    axes: Axes,
-    image: Float[np.ndarray, "..."],
-    label: str = "",
-    largest: float = 1.0,
-) -> None:
-    """An image [H, W], [1, H, W], [3, H, W] or of more channels (their mean), 0 as black."""
+def show_image(axes: Axes, image: Float[np.ndarray, "..."], label: str = "") -> None:
+    """An image [H, W], [3, H, W] or of other channels (their mean); 0 is black, 1 white."""
     blank(axes)
-    pixels = np.asarray(image, np.float64)
-    if pixels.ndim == 3:
-        pixels = pixels.transpose(1, 2, 0) if pixels.shape[0] == 3 else pixels.mean(0)
-    pixels = np.clip(pixels / largest, 0, 1)
-    axes.imshow(pixels, cmap="gray", vmin=0, vmax=1)
+    if image.ndim == 3:
+        image = image.transpose(1, 2, 0) if image.shape[0] == 3 else image.mean(0)
+    axes.imshow(np.clip(image, 0, 1), cmap="gray", vmin=0, vmax=1)
     if label:
         axes.set_title(label, fontsize=7.5, color=SOFT, pad=2)
-
-
-def mosaic(
-    images: Float[np.ndarray, "cells channels height width"],
-    columns: int,
-    gap: int = 1,
-) -> Float[np.ndarray, "channels rows_high columns_wide"]:
-    """Images side by side in one array, with NaN (drawn as paper) between them."""
-    count, channels, height, width = images.shape
-    rows = -(-count // columns)
-    tall, wide = rows * (height + gap) - gap, columns * (width + gap) - gap
-    canvas = np.full((channels, tall, wide), np.nan)
-    for i, image in enumerate(images):
-        top, left = (i // columns) * (height + gap), (i % columns) * (width + gap)
-        canvas[:, top : top + height, left : left + width] = image
-    return canvas
 
 
 def dots(axes: Axes, points: Float[np.ndarray, "dots 2"], **options: Any) -> None:
@@ -163,26 +118,18 @@ def class_color(index: int) -> str:
 
 
 def class_names(count: int, names: Sequence[str] = ()) -> list[str]:
-    """Names to print for labels 0, 1, ...; the numbers where no names are known."""
+    """Names of the labels 0, 1, ...; their numbers where no names are known."""
     return [names[i] if i < len(names) else str(i) for i in range(count)]
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write NAME.png and NAME.svg, each whole or not at all; returns both paths.
-
-    Title and caption go into the files' metadata, where `scae.report` finds them.
-    """
+    """Write NAME.png and NAME.svg; returns both paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    title, caption = getattr(figure, "title", name), getattr(figure, "caption", "")
     paths = []
-    for suffix, metadata in (
-        ("png", {"Title": title, "Description": caption, "Software": None}),
-        ("svg", {"Title": title, "Description": caption, "Date": None, "Creator": None}),
-    ):
+    for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
         data = io.BytesIO()
         with mpl.rc_context(RC):
             figure.savefig(data, format=suffix, dpi=DPI, metadata=metadata)
-        path = folder / f"{name}.{suffix}"
-        files.write_bytes(path, data.getvalue())
-        paths.append(path)
+        files.write_bytes(folder / f"{name}.{suffix}", data.getvalue())
+        paths.append(folder / f"{name}.{suffix}")
     return paths

@@ -1,5 +1,6 @@
-"""The paper's tables, made again cell by cell."""
+"""The paper's tables, made again: `reproduce` trains what is missing and writes the table."""
 
 from scae.reproduce.reproduce import Reproduction, reproduce
+from scae.reproduce.results_page import results_page
 
-__all__ = ["Reproduction", "reproduce"]
+__all__ = ["reproduce", "Reproduction", "results_page"]

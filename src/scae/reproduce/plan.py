@@ -1,157 +1,142 @@
-"""Which cells a target consists of, each with all that decides its numbers."""
+"""The cells of a table: one training each, with a row, a data set and a seed."""
 
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from scae import config_json, files
-from scae.config import Experiment, ImageExperiment
+from scae.config import ConstellationExperiment, Experiment, ImageExperiment
 from scae.errors import ScaeError
-from scae.presets.ablations import ABLATIONS
-from scae.reproduce.budgets import Length, Target, experiment
-from scae.reproduce.code_version import code_version
-from scae.reproduce.data_at_hand import BUILT_IN, DIGITS_STYLE, DataFinder, on_digits
+from scae.presets import preset, recipe
+from scae.presets.ablations import ABLATIONS, ablate
 
-TABLE1_DATASETS = ("mnist", "cifar10", "svhn")
-TABLE2_DATASETS = ("mnist", "mnist40")
+Target = Literal["table1", "table2", "constellations"]
+Budget = Literal["smoke", "cpu", "paper"]
+Transfer = Literal["affnist", "affnist-style"]
+
+TARGETS: tuple[Target, ...] = ("table1", "table2", "constellations")
+DATASETS: dict[Target, tuple[str, ...]] = {
+    "table1": ("mnist", "cifar10", "svhn"),
+    "table2": ("mnist", "mnist40"),
+    "constellations": ("constellations",),
+}
 TABLE2_ROWS = ("full", *ABLATIONS)
-CONSTELLATION_ROWS = ("full", "no-two-parts", "baseline")
-FIRST_GROUPS = ("", "a", "d", "e")
-"""Groups of table 2 to train first: they carry the paper's main conclusions."""
-KEY_LENGTH = 10
-SPEC = "cell.json"
-RESULT = "result.json"
-FAILURE = "failed.json"
+ROWS: dict[Target, tuple[str, ...]] = {
+    "table1": ("full",),
+    "table2": TABLE2_ROWS,
+    "constellations": ("full", "no-two-parts", "baseline"),
+}
+PAPER_SEEDS: dict[Target, int] = {"table1": 5, "table2": 10, "constellations": 5}
+SMOKE_STEPS, SMOKE_BATCH, SMOKE_EXAMPLES = 5, 16, 200
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """What is scored after training."""
+class Settings:
+    """How a table is made; kept beside its cells, so that a later call continues it."""
 
-    examples: int | None
-    """Examples of each split; None for all."""
-    baselines: bool
-    """Also k-means on pixels."""
-    transfer: str | None
-    """Data of another distribution to score on as well."""
+    budget: Budget = "cpu"
+    """`smoke`: a few steps on the embedded digits; `cpu`: the recommended presets; `paper`: the
+    literal ones."""
+    steps: int | None = None
+    """Steps of every training; None: as in the preset."""
+    seeds: int | None = None
+    """Trainings of every row; None: as in the paper, or on a CPU 3, of ablations 2."""
+    transfer: Transfer = "affnist-style"
+    """What models of 40x40 MNIST are scored on as well."""
+
+    def count(self, target: Target, row: str) -> int:
+        """Seeds of a row."""
+        if self.seeds is not None:
+            return self.seeds
+        if self.budget == "smoke":
+            return 1
+        if self.budget == "paper":
+            return PAPER_SEEDS[target]
+        return 2 if target == "table2" and row != "full" else 3
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: a row of a table on one data set with one seed."""
+    """One training of a table and the data sets that it is scored on."""
 
+    target: Target
     row: str
     dataset: str
-    """The column's data set, as the paper has it."""
     seed: int
     experiment: Experiment
-    evaluation: Evaluation
-    data: str
-    """Fingerprint of the data."""
-    problem: str | None = None
-    """Why the cell cannot be run at all."""
+    scored_on: tuple[str | None, ...] = (None,)
+    """None: the experiment's own data."""
+    limit: int | None = None
+    """Examples of each split to score; None: all."""
 
     @property
     def name(self) -> str:
-        """For people and folders."""
-        return f"{self.dataset}-{self.row}-seed{self.seed}"
-
-    @property
-    def stand_in(self) -> str | None:
-        """The data that stand in for the column's, if any do."""
-        data = self.experiment.data.name
-        return data if data == "digits" else None
-
-    @cached_property
-    def content(self) -> dict[str, Any]:
-        """All that decides the numbers, but for the code."""
-        return {
-            "experiment": config_json.to_json(self.experiment),
-            "evaluation": asdict(self.evaluation),
-            "data": self.data,
-        }
-
-    @cached_property
-    def key(self) -> str:
-        """Hash of the content: cells of equal keys are the same run."""
-        text = json.dumps(self.content, sort_keys=True, allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
-
-    def folder(self, out: Path, code: str | None = None) -> Path:
-        """The run folder, one for every version of configuration, data and code."""
-        return out / "cells" / f"{self.name}-{self.key}-{(code or code_version())[:KEY_LENGTH]}"
-
-    def write(self, folder: Path, data_dir: Path | None, device: str) -> None:
-        """Leave the cell in its folder, for a process here or elsewhere to run."""
-        folder.mkdir(parents=True, exist_ok=True)
-        where = None if data_dir is None else str(Path(data_dir).absolute())
-        about = {"name": self.name, "key": self.key, "device": device, "data_dir": where}
-        files.write_json(folder / SPEC, {**about, **self.content})
+        return f"{self.row}-{self.dataset}-seed{self.seed}"
 
 
-def cells_of(
-    target: Target,
-    length: Length,
-    seeds: int | None,
-    finder: DataFinder,
-    only: Sequence[str] = (),
-) -> list[Cell]:
-    """All cells of a target in the order they should be trained: seed by seed."""
-    count = length.seeds(target) if seeds is None else seeds
-    if count < 1:
-        raise ScaeError(f"--seeds is {count}; give at least 1.")
-    pairs = _pairs(target, only)
+def plan(target: Target, settings: Settings, only: Sequence[str] = ()) -> list[Cell]:
+    """All cells of a table, the first seeds of all rows first; `only` names rows or groups."""
+    for name in only:
+        if name not in ROWS[target] and name not in {a.group for a in ABLATIONS.values()}:
+            raise ScaeError(f"{target} has no row {name!r}; there are {', '.join(ROWS[target])}.")
+    rows = [r for r in ROWS[target] if not only or r in only or group(r) in only]
+    counts = {row: settings.count(target, row) for row in rows}
     return [
-        _cell(target, dataset, row, length, seed, finder)
-        for seed in range(count)
-        for row, dataset in pairs
+        _cell(target, row, dataset, seed, settings)
+        for seed in range(max(counts.values(), default=0))
+        for row in rows
+        if seed < counts[row]
+        for dataset in DATASETS[target]
     ]
 
 
 def group(row: str) -> str:
-    """Group of a row of table 2; the full model has none."""
+    """Group of a row of table 2: a to f, nothing for the full model."""
     return ABLATIONS[row].group if row in ABLATIONS else ""
 
 
-def _pairs(target: Target, only: Sequence[str]) -> list[tuple[str, str]]:
-    if target == "table1":
-        return [("full", dataset) for dataset in TABLE1_DATASETS]
-    if target == "constellations":
-        return [(row, "constellations") for row in CONSTELLATION_ROWS]
-    known = {*TABLE2_ROWS, *(group(row) for row in ABLATIONS)}
-    unknown = [name for name in only if name not in known]
-    if unknown:
-        raise ScaeError(
-            f"--only: {unknown[0]!r} is neither a group (a to f) nor a row of table 2 "
-            f"({', '.join(TABLE2_ROWS)})."
+def _cell(target: Target, row: str, dataset: str, seed: int, settings: Settings) -> Cell:
+    full = _points(row, settings) if target == "constellations" else _images(row, dataset, settings)
+    smoke = settings.budget == "smoke"
+    training = replace(full.training, seed=seed)
+    if smoke:
+        training = replace(training, steps=SMOKE_STEPS, batch=SMOKE_BATCH)
+    if settings.steps is not None:
+        training = replace(training, steps=settings.steps)
+    optimizer = full.optimizer
+    if settings.budget != "paper" and training.steps < full.training.steps:
+        optimizer = recipe.short(optimizer, training.steps)
+    transfer = (settings.transfer,) if dataset == "mnist40" and not smoke else ()
+    return Cell(
+        target,
+        row,
+        dataset,
+        seed,
+        replace(full, training=training, optimizer=optimizer),
+        (None, *transfer),
+        SMOKE_EXAMPLES if smoke else None,
+    )
+
+
+def _images(row: str, dataset: str, settings: Settings) -> ImageExperiment:
+    full = preset(f"{dataset}-paper" if settings.budget == "paper" else dataset)
+    assert isinstance(full, ImageExperiment)
+    # Table 2 scores test images (section 3.3), so no model of it trains on them.
+    full = replace(full, data=replace(full.data, split="train"))
+    if settings.budget == "smoke":
+        size = None if full.data.canvas else full.model.image_size[0]
+        full = replace(
+            full,
+            model=replace(full.model, channels=1),
+            data=replace(full.data, name="digits", size=size),
         )
-    rows = [row for row in TABLE2_ROWS if not only or row in only or group(row) in only]
-    rows.sort(key=lambda row: group(row) not in FIRST_GROUPS)  # stable: else the table's order
-    return [(row, dataset) for row in rows for dataset in TABLE2_DATASETS]
+    return full if row == "full" else ablate(full, row)
 
 
-def _cell(
-    target: Target, dataset: str, row: str, length: Length, seed: int, finder: DataFinder
-) -> Cell:
-    config = experiment(target, dataset, row, length, seed)
-    if not isinstance(config, ImageExperiment):
-        evaluation = Evaluation(length.examples, False, None)
-        return Cell(row, dataset, seed, config, evaluation, BUILT_IN)
-    data = finder.look_up(config.data.name)
-    transfer = finder.transfer() if dataset == "mnist40" else None
-    # Pixels do not depend on the row: the full model's cells score them for all.
-    evaluation = Evaluation(length.examples, row == "full" and transfer is None, transfer)
-    if data.found:
-        fingerprint = data.fingerprint
-        if transfer == "affnist":
-            fingerprint += finder.look_up("affnist").fingerprint
-        return Cell(row, dataset, seed, config, evaluation, fingerprint)
-    if length.budget != "smoke":
-        return Cell(row, dataset, seed, config, evaluation, "", data.problem)
-    if transfer is not None:
-        evaluation = replace(evaluation, transfer=DIGITS_STYLE)
-    return Cell(row, dataset, seed, on_digits(config), evaluation, BUILT_IN)
+def _points(row: str, settings: Settings) -> ConstellationExperiment:
+    full = preset("constellation-paper" if settings.budget == "paper" else "constellation")
+    assert isinstance(full, ConstellationExperiment)
+    if row == "no-two-parts":
+        full = replace(full, loss=replace(full.loss, two_parts=0.0))
+    elif row == "baseline":
+        full = replace(full, model=replace(full.model, decoder="baseline"))
+    return full if row == "full" else replace(full, name=f"{full.name}/{row}")

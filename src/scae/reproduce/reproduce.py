@@ -1,203 +1,185 @@
-"""`scae reproduce`: plan the cells, run what is missing, write the tables after every one."""
+"""Plan the cells of a table, run those that are missing, write the table after every one."""
 
+import dataclasses
+import json
 import os
-import shlex
-import signal
+import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from scae import files
+from scae import config, files
 from scae.errors import ScaeError
-from scae.reproduce.budgets import Budget, Length, Target
-from scae.reproduce.data_at_hand import DataFinder
-from scae.reproduce.page import html_page
-from scae.reproduce.plan import Cell, cells_of
-from scae.reproduce.processes import CellProcesses
-from scae.reproduce.runner import Launch, Outcome, existing, run_cells
-from scae.reproduce.summary import summarise
-from scae.reproduce.tables import make_table
-from scae.reproduce.text_formats import comma_separated, latex, markdown
+from scae.reproduce.plan import TARGETS, Budget, Cell, Settings, Target, Transfer, plan
+from scae.reproduce.tables import markdown
 
-TARGETS: tuple[Target, ...] = ("table1", "table2", "constellations")
+SETTINGS = "settings.json"
+
+Launch = Callable[[Path, Path, Path], str | None]
+"""Runs a cell from its specification, folder and result file; returns why it failed, or None."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
     """What a call of `reproduce` came to."""
 
-    target: str
-    budget: str
     cells: int
     finished: int
-    reused: int
-    failed: tuple[str, ...]
-    """Names of the cells that failed."""
+    failed: dict[str, str]
+    """Reasons by name of the cell."""
     files: tuple[Path, ...]
     """Tables written."""
-    commands: tuple[str, ...] = ()
-    """One for every cell that is not finished, if they were asked for."""
 
     @property
     def text(self) -> str:
         """For people."""
-        if self.commands:
-            return "\n".join(self.commands)
-        failed = f", {len(self.failed)} failed" if self.failed else ""
-        head = f"{self.finished} of {self.cells} runs finished ({self.reused} reused){failed}"
-        return "\n".join([head, *(f"  {path}" for path in self.files)])
+        lines = [f"{self.finished} of {self.cells} cells finished", *map(str, self.files)]
+        return "\n".join([*lines, *(f"{name} failed: {why}" for name, why in self.failed.items())])
 
 
 def reproduce(
-    target: Literal["table1", "table2", "constellations", "all"],
+    target: Target | Literal["all"],
     *,
-    budget: Budget = "cpu",
-    seeds: int | None = None,
+    budget: Budget | None = None,
     steps: int | None = None,
+    seeds: int | None = None,
+    transfer: Transfer | None = None,
     only: Sequence[str] = (),
     jobs: int = 1,
-    device: str = "auto",
-    out: Path = Path("runs/reproduce"),
+    out: Path | str = "results",
     data_dir: Path | None = None,
-    any_code: bool = False,
-    print_commands: bool = False,
+    table_only: bool = False,
     launch: Launch | None = None,
 ) -> Reproduction:
-    """Make a table of the paper again, or all of them.
+    """Make a table of the paper again, or all of them, in `out/TARGET`.
 
-    Interrupted, the same call continues; finished cells are reused when configuration, code
-    and data are the same (`any_code`: whatever the code). `only` keeps rows or groups of
-    table 2. `launch` replaces the processes that run cells.
+    Finished cells are kept and interrupted ones continued, `jobs` of them side by side with
+    one thread each. A table that was begun keeps its settings unless others are given. `only`
+    trains some rows or groups of table 2; `table_only` trains nothing. `launch` replaces the
+    processes that run cells.
     """
-    if jobs < 1:
-        raise ScaeError(f"--jobs is {jobs}; give at least 1.")
-    length, out = Length(budget, steps), Path(out).absolute()
-    targets = TARGETS if target == "all" else (target,)
-    finder = DataFinder(data_dir, download=budget != "smoke")
-    # Tables show all that is finished, whatever part of it is asked for now.
-    plan = {t: cells_of(t, length, seeds, finder) for t in targets}
-    asked = [c for t in targets for c in cells_of(t, length, seeds, finder, only)]
-    cells = list({c.folder(out): c for c in asked}.values())
-    for cell in cells:
-        if cell.problem is None:
-            _make_room(cell, out, data_dir, device, any_code)
-    if print_commands:
-        waiting = [c for c in cells if existing(c, out, any_code).status != "finished"]
-        commands = tuple(_command(c.folder(out)) for c in waiting if c.problem is None)
-        return _report(target, budget, [existing(c, out, any_code) for c in cells], (), commands)
+    if target == "all":
+        given: dict[str, Any] = {"budget": budget, "steps": steps, "seeds": seeds, "only": only}
+        given |= {"transfer": transfer, "jobs": jobs, "out": out, "data_dir": data_dir}
+        given |= {"table_only": table_only, "launch": launch}
+        done = [reproduce(each, **given) for each in TARGETS]
+        return Reproduction(
+            sum(each.cells for each in done),
+            sum(each.finished for each in done),
+            {name: why for each in done for name, why in each.failed.items()},
+            tuple(path for each in done for path in each.files),
+        )
+    if target not in get_args(Target):
+        raise ScaeError(f"There is no table {target!r}; there are {', '.join(TARGETS)} and all.")
+    folder = Path(out) / target
+    options = {"budget": budget, "steps": steps, "seeds": seeds, "transfer": transfer}
+    settings = _settings(folder, options)
+    cells = plan(target, settings)
+    asked = [] if table_only else plan(target, settings, only)
+    waiting = [cell for cell in asked if not _finished(cell, folder)]
+    folder.mkdir(parents=True, exist_ok=True)
+    if not table_only:
+        files.write_json(folder / SETTINGS, dataclasses.asdict(settings))
+    table = folder / f"{target}.md"
+    failed: dict[str, str] = {}
 
-    folders = {t: {c.folder(out) for c in plan[t]} for t in targets}
+    def write() -> int:
+        found = read_cells(folder)
+        known = [found[cell.name] for cell in cells if cell.name in found]
+        files.write_text(table, markdown(target, settings, known, len(cells)))
+        return len(known)
 
-    def write(about: Path | None = None) -> tuple[Path, ...]:
-        written: list[Path] = []
-        for t in targets if about is None else [t for t in targets if about in folders[t]]:
-            outcomes = [existing(c, out, any_code) for c in plan[t]]
-            written += _write_table(t, length, outcomes, out)
-        return tuple(written)
-
-    def done(outcome: Outcome, number: int, count: int) -> None:
-        what = "reused" if outcome.reused else outcome.status
-        why = f": {outcome.reason}" if outcome.reason else ""
-        print(f"[{number}/{count}] {outcome.cell.name} {what}{why}", flush=True)
-        if not outcome.reused:
-            write(
-                outcome.folder
-            )  # a table to look at while the rest is trained, and after a power cut
-
-    processes = CellProcesses(_threads(jobs, device))
+    finished = write()
+    processes = _Processes()
+    pool = ThreadPoolExecutor(max(1, jobs))
     try:
-        with _stopping(processes):
-            outcomes = run_cells(
-                cells,
-                out,
-                launch or processes,
-                prepare=lambda cell, folder: cell.write(folder, data_dir, device),
-                jobs=jobs,
-                any_code=any_code,
-                done=done,
-            )
-    finally:
-        written = write()  # also when interrupted: as far as it came
-    return _report(target, budget, outcomes, written)
-
-
-def _make_room(cell: Cell, out: Path, data_dir: Path | None, device: str, any_code: bool) -> None:
-    """A folder with the cell's specification, unless it is finished."""
-    if existing(cell, out, any_code).status != "finished":
-        cell.write(cell.folder(out), data_dir, device)
-
-
-def _write_table(
-    target: Target, length: Length, outcomes: Sequence[Outcome], out: Path
-) -> list[Path]:
-    table = make_table(target, outcomes)
-    steps = "" if length.steps is None else f" --steps {length.steps}"
-    seeds = len({o.cell.seed for o in outcomes})
-    command = f"scae reproduce {target} --budget {length.budget}{steps} --seeds {seeds}"
-    summary = summarise(length, outcomes, command)
-    contents = {
-        "md": markdown(table, summary, out),
-        "csv": comma_separated(table, out, length.budget),
-        "tex": latex(table, summary),
-        "html": html_page(table, summary, out),
-    }
-    for suffix, text in contents.items():
-        files.write_text(out / f"{target}.{suffix}", text)
-    return [out / f"{target}.{suffix}" for suffix in contents]
-
-
-def _report(
-    target: str,
-    budget: str,
-    outcomes: Sequence[Outcome],
-    written: tuple[Path, ...],
-    commands: tuple[str, ...] = (),
-) -> Reproduction:
-    finished = [o for o in outcomes if o.status == "finished"]
-    return Reproduction(
-        target=target,
-        budget=budget,
-        cells=len(outcomes),
-        finished=len(finished),
-        reused=sum(o.reused for o in finished),
-        failed=tuple(o.cell.name for o in outcomes if o.status == "failed"),
-        files=written,
-        commands=commands,
-    )
-
-
-def _command(folder: Path) -> str:
-    return shlex.join([sys.executable, "-m", "scae.reproduce.cell", str(folder)])
-
-
-def _threads(jobs: int, device: str) -> int | None:
-    """Torch threads of each cell: all of them together should not exceed the cores."""
-    if jobs == 1 or device not in ("auto", "cpu"):
-        return None
-    return max(1, (os.cpu_count() or 1) // jobs)
-
-
-@contextmanager
-def _stopping(processes: CellProcesses) -> Iterator[None]:
-    """Ctrl-C and SIGTERM let running cells save what they have; the same call continues them."""
-    before: Callable[[int, FrameType | None], object] | int | None = None
-    in_main = threading.current_thread() is threading.main_thread()
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    if in_main:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    except BaseException:
+        futures: dict[Future[str | None], Cell] = {
+            pool.submit(_run, cell, folder, data_dir, launch or processes): cell for cell in waiting
+        }
+        for number, future in enumerate(as_completed(futures), start=1):
+            name, reason = futures[future].name, future.result()
+            if reason is not None:
+                failed[name] = reason
+            finished = write()
+            status = "finished" if reason is None else f"failed: {reason}"
+            print(f"[{number}/{len(futures)}] {target} {name} {status}", flush=True)
+    finally:  # also when interrupted: running cells save, the others wait for the next call
+        pool.shutdown(wait=False, cancel_futures=True)
         processes.stop()
-        raise
-    finally:
-        if in_main:
-            signal.signal(signal.SIGTERM, before)
+    return Reproduction(len(cells), finished, failed, (table,))
+
+
+def read_cells(folder: Path) -> dict[str, dict[str, Any]]:
+    """Finished cells of a table by name."""
+    paths = sorted((folder / "cells").glob("*.json"))
+    return {path.stem: json.loads(path.read_bytes()) for path in paths}
+
+
+def _settings(folder: Path, options: dict[str, Any]) -> Settings:
+    """Settings of a table: those given, those it was begun with, the defaults."""
+    path = folder / SETTINGS
+    begun = json.loads(path.read_bytes()) if path.is_file() else {}
+    given = {name: value for name, value in options.items() if value is not None}
+    return Settings(**(begun | given))
+
+
+def _finished(cell: Cell, folder: Path) -> bool:
+    """Whether a cell has a result; one of another configuration is never overwritten."""
+    path = folder / "cells" / f"{cell.name}.json"
+    if not path.is_file():
+        return False
+    stored = json.loads(path.read_bytes())["experiment"]
+    made = config.from_json(json.dumps(stored), str(path))
+    if changes := config.differences(made, cell.experiment):
+        raise ScaeError(
+            f"{path} was made with another configuration ({'; '.join(changes[:3])}); give the "
+            "same options, another --out, or --table-only to write the table from what is there."
+        )
+    return True
+
+
+def _run(cell: Cell, folder: Path, data_dir: Path | None, launch: Launch) -> str | None:
+    from scae.reproduce.cell import specification  # needs torch, which tables alone do not
+
+    runs = folder / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    spec = runs / f"{cell.name}.json"
+    files.write_json(spec, specification(cell, data_dir))
+    return launch(spec, runs / cell.name, folder / "cells" / f"{cell.name}.json")
+
+
+class _Processes:
+    """One process per cell, so that the end of one cannot hurt the others."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
+
+    def __call__(self, spec: Path, folder: Path, result: Path) -> str | None:
+        if self._stopped:
+            return "interrupted"
+        log = spec.with_suffix(".log")
+        command = [sys.executable, "-m", "scae.reproduce.cell", *map(str, (spec, folder, result))]
+        # Two trainings of one thread each are faster than two after another with two threads.
+        one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+        with open(log, "ab") as file:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=file, stderr=file, env=one_thread
+            )
+        self._running.add(process)
+        code = process.wait()
+        self._running.discard(process)
+        if code == 0:
+            log.unlink(missing_ok=True)
+            return None
+        lines = log.read_text(errors="replace").strip().splitlines() or ["no message"]
+        return f"exit code {code}: {lines[-1][:300]}"
+
+    def stop(self) -> None:
+        """Let running cells write a checkpoint and end."""
+        self._stopped = True
+        for process in list(self._running):
+            process.terminate()

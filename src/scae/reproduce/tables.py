@@ -1,19 +1,20 @@
-"""Tables as data: the paper's value, ours over seeds, their difference and the t-test."""
+"""Tables of the paper as Markdown: its values, ours over seeds, and the test between them."""
 
-import statistics
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
+from scipy.stats import ttest_ind_from_stats
+
 from scae import paper_values as paper
-from scae.evaluation.significance import Comparison, Sample, welch_test
 from scae.paper_values import PaperValue
 from scae.presets.ablations import ABLATIONS
-from scae.reproduce.budgets import Target
-from scae.reproduce.plan import TABLE1_DATASETS, TABLE2_ROWS, group
-from scae.reproduce.runner import Outcome
+from scae.reproduce.plan import DATASETS, ROWS, Settings, Target, group
 
+LEVEL = 0.02
+"""The paper sets in bold what a two-sided t-test at 98 % does not find below the best."""
 SHOWN = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",
@@ -21,257 +22,204 @@ SHOWN = {
     "mnist40": "40×40 MNIST",
     "affnist": "affNIST",
     "affnist-style": "affNIST-style",
-    "digits": "digits",
-    "digits-affine": "digits, affine",
     "constellations": "error",
 }
-POSTERIOR = "posterior"
-PRIOR = "prior"
-KMEANS = "k-means on pixels"
+NAMES = {
+    "full": "full model",
+    "no-two-parts": "without the two-parts loss",
+    "baseline": "baseline (points predicted directly)",
+    **{name: ablation.row for name, ablation in ABLATIONS.items()},
+}
+PROTOCOL = (
+    "Mean (standard deviation) over seeds, in %. Difference: ours minus the paper's, with the p "
+    "value of Welch's t-test where both have a deviation. Bold: the best of ours and those that "
+    "the test at the 98 % level cannot tell from it."
+)
 
-Score = Callable[[dict[str, Any], str], float | None]
-"""A fraction from a cell's result and the kind of presence."""
+CellResult = dict[str, Any]
+Score = Callable[[CellResult], float | None]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One place of a table."""
+    """One place of a table: the paper's value and ours, one per finished seed, in per cent."""
 
     paper: PaperValue | None
-    outcomes: tuple[Outcome, ...] = ()
-    values: tuple[float, ...] = ()
-    """Per cent, one for each finished run."""
-    posterior: tuple[float, ...] = ()
-    """The same from posterior presences, where there are such."""
-    same_data: bool = True
-    """Whether ours were measured on the data the paper names."""
-    published: bool = True
-    """Only the paper has this number: nothing of ours belongs here."""
+    ours: tuple[float, ...] = ()
 
     @property
-    def failed(self) -> int:
-        return sum(outcome.status == "failed" for outcome in self.outcomes)
+    def text(self) -> str:
+        """Mean (standard deviation) of ours."""
+        return spread(self.ours) if self.ours else "–"
 
     @property
-    def ours(self) -> Sample | None:
-        """Mean and deviation over seeds."""
-        return sample(self.values)
-
-    @property
-    def comparison(self) -> Comparison | None:
-        """Ours against the paper's; no test across different data."""
-        if self.ours is None or self.paper is None:
-            return None
-        nan = float("nan")
-        sd = nan if self.paper.sd is None else self.paper.sd
-        printed = Sample(self.paper.mean, sd, self.paper.n or 0)
-        found = welch_test(self.ours, printed)
-        return found if self.same_data else Comparison(found.difference, None, None)
-
-    @property
-    def ours_text(self) -> str:
-        """Mean (standard deviation), or why there is none."""
-        if self.published:
+    def difference(self) -> str:
+        """Ours minus the paper's and, where both have a deviation, the p value."""
+        if self.paper is None or not self.ours:
             return "–"
-        note = f"{self.failed} of {len(self.outcomes)} failed" if self.failed else ""
-        if self.ours is None:
-            return ("failed" if self.failed == len(self.outcomes) else note) or "not run"
-        spread = f" ({self.ours.sd:.2f})" if self.ours.n > 1 else ""
-        return f"{self.ours.mean:.1f}{spread}" + (f", {note}" if note else "")
-
-    @property
-    def difference_text(self) -> str:
-        """Difference and verdict, e.g. `-1.2, differs (p = 0.003)`."""
-        found = self.comparison
-        if found is None:
-            return "–"
-        test = str(found) if self.same_data else "n/a: other data"
-        return f"{found.difference:+.1f}, {test}".replace("-", "−", found.difference < 0)
+        text = f"{mean(self.ours) - self.paper.mean:+.1f}".replace("-", "−")
+        if self.paper.sd is None or self.paper.n is None or len(self.ours) < 2:
+            return text
+        p = welch(self.ours, (self.paper.mean, self.paper.sd, self.paper.n))
+        return f"{text} (p = {p:.2g})"
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of a table."""
-
-    name: str
-    group: str
-    entries: tuple[Entry, ...]
+def spread(values: Sequence[float]) -> str:
+    """Mean and, of more than one value, standard deviation."""
+    deviation = f" ({stdev(values):.2f})" if len(values) > 1 else ""
+    return f"{mean(values):.1f}{deviation}"
 
 
-@dataclass(frozen=True)
-class Column:
-    """A data set, under the paper's name and under that of the data actually used."""
-
-    name: str
-    ours: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the paper with ours beside it."""
-
-    target: Target
-    title: str
-    metric: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    smaller_is_better: bool = False
-
-    def best(self, column: int) -> set[int]:
-        """Rows to set in bold, as the paper does: the best of ours and those not below it.
-
-        "Not below" means that the two-sided t-test at 98 % finds no difference, so without
-        two seeds nothing is bold.
-        """
-        entries = {i: row.entries[column].ours for i, row in enumerate(self.rows)}
-        found = {i: ours for i, ours in entries.items() if ours is not None and ours.n > 1}
-        if not found:
-            return set()
-        sign = -1 if self.smaller_is_better else 1
-        top = max(found.values(), key=lambda ours: sign * ours.mean)
-        return {i for i, ours in found.items() if not welch_test(ours, top).significant}
+def welch(ours: Sequence[float], other: tuple[float, float, int]) -> float:
+    """P value of Welch's two-sided t-test of a sample against a mean, deviation and size."""
+    if stdev(ours) == 0 and other[1] == 0:
+        return float(mean(ours) == other[0])
+    test = ttest_ind_from_stats(mean(ours), stdev(ours), len(ours), *other, equal_var=False)
+    return float(test.pvalue)
 
 
-def sample(values: Sequence[float]) -> Sample | None:
-    """Mean and (n - 1) deviation; None without values."""
-    if not values:
-        return None
-    sd = statistics.stdev(values) if len(values) > 1 else float("nan")
-    return Sample(statistics.fmean(values), sd, len(values))
+def best_rows(entries: Sequence[Entry], smaller: bool = False) -> set[int]:
+    """Rows to set in bold; none without two seeds."""
+    known = {i: entry.ours for i, entry in enumerate(entries) if len(entry.ours) > 1}
+    if not known:
+        return set()
+    best = (min if smaller else max)(known.values(), key=mean)
+    sample = (mean(best), stdev(best), len(best))
+    return {i for i, ours in known.items() if ours == best or welch(ours, sample) >= LEVEL}
 
 
-def make_table(target: Target, outcomes: Sequence[Outcome]) -> Table:
-    """The table of a target from the outcomes of its cells."""
-    return {"table1": _table1, "table2": _table2, "constellations": _constellations}[target](
-        outcomes
-    )
+def markdown(target: Target, settings: Settings, cells: Sequence[CellResult], planned: int) -> str:
+    """The page of a table from its finished cells."""
+    title = {
+        "table1": "Table 1: unsupervised classification",
+        "table2": "Table 2: ablations",
+        "constellations": "Constellations (section 3.1)",
+    }[target]
+    lines = [f"# {title}", "", *_facts(target, settings, cells, planned), ""]
+    if settings.budget == "smoke":
+        lines += ["**A smoke run, no result**: models were hardly trained, on other data.", ""]
+    for caption, columns, rows, smaller in _tables(target, settings, cells):
+        lines += [f"{caption} {PROTOCOL}", "", *_rows(columns, rows, smaller), ""]
+    return "\n".join(lines)
 
 
-def _table1(outcomes: Sequence[Outcome]) -> Table:
-    rows = []
-    for method in paper.TABLE1_OTHERS:
-        entries = [
-            _entry(outcomes, "full", d, method.values.get(d), _pixel_kmeans)
-            if method.name == "KMEANS"
-            else Entry(method.values.get(d))
-            for d in TABLE1_DATASETS
-        ]
-        rows.append(Row(f"{method.name} ({method.source})", "", tuple(entries)))
-    for name, values, score in (
-        ("SCAE (LIN-MATCH)", paper.TABLE1_LIN_MATCH, _own("lin_match", "full")),
-        ("SCAE (LIN-PRED)", paper.TABLE1_LIN_PRED, _own("lin_pred", "train-test")),
-    ):
-        found = [_entry(outcomes, "full", d, values[d], score) for d in TABLE1_DATASETS]
-        rows.append(Row(name, "", tuple(found)))
-    return Table(
-        "table1",
-        "Table 1: unsupervised classification",
-        "accuracy in %: LIN-MATCH on full data sets, LIN-PRED on test splits; prior presences",
-        tuple(_column(outcomes, d) for d in TABLE1_DATASETS),
-        tuple(rows),
-    )
-
-
-def _table2(outcomes: Sequence[Outcome]) -> Table:
-    own, other = _own("lin_match", "train-test"), _transfer("lin_match", "train-target")
-    rows = []
-    for row in TABLE2_ROWS:
-        values = paper.TABLE2[row]
-        entries = (
-            _entry(outcomes, row, "mnist", values["mnist"], own),
-            _entry(outcomes, row, "mnist40", values["mnist40"], own),
-            _entry(outcomes, row, "mnist40", values["affnist"], other, transfer=True),
-        )
-        name = ABLATIONS[row].row if row in ABLATIONS else "full model"
-        rows.append(Row(name, group(row), entries))
-    return Table(
-        "table2",
-        "Table 2: ablation study",
-        "LIN-MATCH accuracy in % on test splits, clusters fitted on training images; prior "
-        "presences",
-        (
-            _column(outcomes, "mnist"),
-            _column(outcomes, "mnist40"),
-            Column(SHOWN["affnist"], SHOWN.get(_transfer_name(outcomes), "affNIST")),
-        ),
-        tuple(rows),
-    )
-
-
-def _constellations(outcomes: Sequence[Outcome]) -> Table:
-    names = {
-        "full": "CCAE",
-        "no-two-parts": "CCAE without the two-parts loss",
-        "baseline": "baseline (points predicted directly)",
+def _facts(
+    target: Target, settings: Settings, cells: Sequence[CellResult], planned: int
+) -> list[str]:
+    steps = sorted({cell["steps"] for cell in cells})
+    machines = {_machine(cell["environment"]) for cell in cells}
+    commits = {(cell["environment"].get("commit") or "unknown")[:8] for cell in cells}
+    facts = {
+        "finished": f"{len(cells)} of {planned} trainings",
+        "budget": settings.budget,
+        "steps": " to ".join(dict.fromkeys(f"{s:,}" for s in (*steps[:1], *steps[-1:]))),
+        "training time": f"{math.fsum(cell['hours'] for cell in cells):.1f} h, one thread each",
+        "machine": "; ".join(sorted(machines)),
+        "commit": ", ".join(sorted(commits)),
+        "command": f"`scae reproduce {target}`",
     }
-    rows = [
-        Row(name, "", (_entry(outcomes, row, "constellations", paper.CONSTELLATIONS[row], _error),))
-        for row, name in names.items()
-    ]
-    column = Column(SHOWN["constellations"], SHOWN["constellations"])
-    metric = "segmentation error in % of present points, full Hungarian match in each scene"
-    title = "Constellations: section 3.1"
-    return Table("constellations", title, metric, (column,), tuple(rows), smaller_is_better=True)
+    return [f"- {name}: {value}" for name, value in facts.items() if value]
 
 
-def _entry(
-    outcomes: Sequence[Outcome],
-    row: str,
-    dataset: str,
-    printed: PaperValue | None,
-    score: Score,
-    transfer: bool = False,
-) -> Entry:
-    mine = tuple(o for o in outcomes if o.cell.row == row and o.cell.dataset == dataset)
-    results = [o.result for o in mine if o.result is not None]
-    priors = [score(result, PRIOR) for result in results]
-    posteriors = [score(result, POSTERIOR) for result in results]
-    same = all(o.cell.stand_in is None for o in mine)
-    if transfer:
-        same = all(o.cell.evaluation.transfer == "affnist" for o in mine)
-    return Entry(
-        printed,
-        mine,
-        tuple(100 * value for value in priors if value is not None),
-        tuple(100 * value for value in posteriors if value is not None),
-        same,
-        published=False,
-    )
+def _machine(environment: dict[str, Any]) -> str:
+    machine = environment["machine"]
+    return ", ".join([machine["processor"], f"{machine['cores']} cores", *machine["gpus"]])
 
 
-def _column(outcomes: Sequence[Outcome], dataset: str) -> Column:
-    used = next((o.cell.stand_in for o in outcomes if o.cell.dataset == dataset), None)
-    return Column(SHOWN[dataset], SHOWN[used or dataset])
+Row = tuple[str, str, list[Entry]]
+"""Group, name and one entry per column."""
 
 
-def _transfer_name(outcomes: Sequence[Outcome]) -> str:
-    found = (o.cell.evaluation.transfer for o in outcomes if o.cell.dataset == "mnist40")
-    return next(found, None) or "affnist"
+def _tables(
+    target: Target, settings: Settings, cells: Sequence[CellResult]
+) -> list[tuple[str, list[str], list[Row], bool]]:
+    """Caption, columns, rows and whether smaller is better, for each table of a page."""
+
+    def ours(row: str, dataset: str, score: Score) -> tuple[float, ...]:
+        mine = [c for c in cells if c["row"] == row and c["dataset"] == dataset]
+        return tuple(100 * v for v in map(score, mine) if v is not None)
+
+    columns = [SHOWN[dataset] for dataset in DATASETS[target]]
+    if target == "constellations":
+        rows = [
+            (
+                "",
+                NAMES[row],
+                [Entry(paper.CONSTELLATIONS[row], ours(row, "constellations", _error))],
+            )
+            for row in ROWS[target]
+        ]
+        return [("Segmentation error of present points.", columns, rows, True)]
+    if target == "table1":
+        rows = [
+            ("", f"{name}, from the paper", [Entry(values.get(d)) for d in DATASETS[target]])
+            for name, values in paper.TABLE1_OTHERS.items()
+        ]
+        for name, values, score in (
+            ("k-means on pixels", {}, _pixels),
+            ("SCAE, LIN-MATCH", paper.TABLE1_LIN_MATCH, _score("lin_match", "full")),
+            ("SCAE, LIN-PRED", paper.TABLE1_LIN_PRED, _score("lin_pred", "train-test")),
+        ):
+            entries = [Entry(values.get(d), ours("full", d, score)) for d in DATASETS[target]]
+            rows.append(("", name, entries))
+        return [
+            ("Accuracy; LIN-MATCH on all images, LIN-PRED on test images.", columns, rows, False)
+        ]
+    target_set = settings.transfer
+    columns = [*columns, SHOWN[target_set]]
+    tables = []
+    for field, caption in (
+        ("lin_match", "LIN-MATCH on test images, clusters fitted on training images."),
+        ("lin_pred", "LIN-PRED on test images (the paper has none of it here)."),
+    ):
+        rows = []
+        for row in ROWS[target]:
+            printed = paper.TABLE2[row] if field == "lin_match" else {}
+            own = _score(field, "train-test")
+            other = _score(field, "train-target", target_set)
+            entries = [Entry(printed.get(d), ours(row, d, own)) for d in DATASETS[target]]
+            entries.append(Entry(printed.get("affnist"), ours(row, "mnist40", other)))
+            rows.append((group(row), NAMES[row], entries))
+        tables.append((caption, columns, rows, False))
+    return tables
 
 
-def _own(metric: str, protocol: str) -> Score:
-    return lambda result, presence: result["own"][metric][presence].get(protocol)
+def _score(field: str, protocol: str, dataset: str | None = None) -> Score:
+    """A score from prior presences; `dataset` is None for the cell's own."""
+
+    def read(cell: CellResult) -> float | None:
+        scores = cell["scores"].get(dataset or cell["dataset"])
+        value: float | None = scores and scores[field]["prior"].get(protocol)
+        return value
+
+    return read
 
 
-def _transfer(metric: str, protocol: str) -> Score:
-    return lambda result, presence: result["transfer"][metric][presence].get(protocol)
-
-
-def _pixel_kmeans(result: dict[str, Any], presence: str) -> float | None:
-    if presence == POSTERIOR:
-        return None
-    value: float | None = result["own"]["baselines"].get(KMEANS, {}).get("full")
+def _pixels(cell: CellResult) -> float | None:
+    baselines = cell["scores"][cell["dataset"]]["baselines"]
+    value: float | None = baselines.get("k-means on pixels", {}).get("full")
     return value
 
 
-def _error(result: dict[str, Any], presence: str) -> float | None:
-    return None if presence == POSTERIOR else float(result["own"]["segmentation_error"])
+def _error(cell: CellResult) -> float:
+    return float(cell["scores"]["constellations"]["segmentation_error"])
 
 
-def run_links(entry: Entry, out: Path) -> list[tuple[int, str, str]]:
-    """Seed, path from the table's folder and status of every run behind an entry."""
-    return [
-        (o.cell.seed, o.folder.relative_to(out).as_posix() + "/", o.status)
-        for o in entry.outcomes
-        if o.status != "not run"
-    ]
+def _rows(columns: list[str], rows: list[Row], smaller: bool) -> list[str]:
+    head = ["", ""]
+    for name in columns:
+        head += [f"{name}: paper", "ours", "difference"]
+    lines = [line(head), line(["---"] * len(head))]
+    bold = [best_rows([entries[i] for _, _, entries in rows], smaller) for i in range(len(columns))]
+    for number, (letter, name, entries) in enumerate(rows):
+        cells = [f"{letter})" if letter else "", name]
+        for i, entry in enumerate(entries):
+            ours = f"**{entry.text}**" if number in bold[i] else entry.text
+            cells += [entry.paper.text if entry.paper else "–", ours, entry.difference]
+        lines.append(line(cells))
+    return lines
+
+
+def line(cells: Sequence[str]) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
