@@ -1,4 +1,4 @@
-"""Models behind the explorer's server: shipped ones where there are any, else small ones."""
+"""Models behind the explorer's server: shipped ones where there are any, else random ones."""
 
 import base64
 import contextlib
@@ -15,59 +15,28 @@ import torch
 from starlette.testclient import TestClient
 
 from scae.api import Loaded, load_model, shipped
-from scae.config import (
-    ConstellationConfig,
-    ConstellationExperiment,
-    ImageDataConfig,
-    ImageExperiment,
-    SetTransformerConfig,
-    StackedConfig,
-)
 from scae.explorer import create_app
 from scae.models import build
+from scae.presets import preset
 from scae.weights_file import save_weights
 
 TOKEN = "a-token-for-tests"
 BASE = "http://127.0.0.1:8000"
 
 
-def small_images(dataset: str = "mnist", **model: Any) -> Loaded:
-    """A small image model with random but decided weights."""
-    config = StackedConfig(
-        parts=6,
-        objects=5,
-        cnn_channels=(8, 8, 8, 8),
-        set_transformer=SetTransformerConfig(layers=1, output=16),
-        capsule_hidden=16,
-        capsule_params=8,
-    )
-    config = replace(config, **model)
-    return decided(ImageExperiment("small", "tests", config, data=ImageDataConfig(name=dataset)))
-
-
-def small_points(**model: Any) -> Loaded:
-    """A small constellation model."""
-    transformer = SetTransformerConfig(layers=1, heads=2, width=16, output=16)
-    config = ConstellationConfig(set_transformer=transformer, capsule_hidden=16, capsule_params=8)
-    return decided(ConstellationExperiment("small-points", "tests", replace(config, **model)))
-
-
-def decided(experiment: ImageExperiment | ConstellationExperiment) -> Loaded:
-    """The experiment's model with weights large enough for decided answers."""
+def model_of(name: str, dataset: str = "", **model: Any) -> Loaded:
+    """The shipped model, or the preset's with random weights large enough for decided answers."""
+    if name in shipped() and not dataset and not model:
+        return load_model(name)
+    usual = preset(name)
+    data = replace(usual.data, name=dataset or usual.data.name)
+    experiment = replace(usual, model=replace(usual.model, **model), data=data)
     torch.manual_seed(3)
-    model = build(experiment.model).eval()
+    built = build(experiment.model).eval()
     with torch.no_grad():
-        for parameter in model.parameters():
+        for parameter in built.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
-    return Loaded(model, experiment, Path())
-
-
-def image_model() -> Loaded:
-    return load_model("mnist") if "mnist" in shipped() else small_images()
-
-
-def point_model() -> Loaded:
-    return load_model("constellation") if "constellation" in shipped() else small_points()
+    return Loaded(built, experiment, Path())
 
 
 def client(loaded: Loaded, token: str | None = TOKEN, **options: Any) -> TestClient:

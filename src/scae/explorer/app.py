@@ -20,14 +20,7 @@ from scae.api import Loaded
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
 from scae.explorer.image_view import ImageView
-from scae.explorer.messages import (
-    ImageAnswer,
-    ImageQuestion,
-    MoveAnswer,
-    MoveQuestion,
-    PointAnswer,
-    PointQuestion,
-)
+from scae.explorer.messages import ImageQuestion, MoveQuestion, PointQuestion
 from scae.explorer.pictures import PresenceMap, find_pictures, picture
 from scae.explorer.point_view import PointView
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
@@ -114,11 +107,11 @@ def add_images(
         return about
 
     @api.post("/explain")
-    def explain(question: ImageQuestion) -> ImageAnswer:
+    def explain(question: ImageQuestion) -> dict[str, Any]:
         return view.explain(question)
 
     @api.post("/move")
-    def move(question: MoveQuestion) -> MoveAnswer:
+    def move(question: MoveQuestion) -> dict[str, Any]:
         return view.move(question)
 
     @api.get("/picture")
@@ -147,7 +140,7 @@ def add_points(
         return about
 
     @api.post("/explain")
-    def explain(question: PointQuestion) -> PointAnswer:
+    def explain(question: PointQuestion) -> dict[str, Any]:
         return view.explain(question)
 
     @api.get("/scene")

@@ -14,15 +14,7 @@ from torch import Tensor
 
 from scae.errors import ScaeError
 from scae.evaluation import evaluation_mode
-from scae.explorer.messages import (
-    ImageAnswer,
-    ImageQuestion,
-    MoveAnswer,
-    MovedObject,
-    MoveQuestion,
-    ObjectAnswer,
-    PartAnswer,
-)
+from scae.explorer.messages import ImageQuestion, MovedObject, MoveQuestion
 from scae.geometry import compose
 from scae.mixtures import explain_parts
 from scae.models import StackedCapsuleAutoencoder
@@ -33,6 +25,10 @@ from scae.rendering import PixelMixture
 CACHED_PICTURES = 64
 # An object is in use if it claims to be present or explains at least half a part.
 MIN_PRESENCE, MIN_EXPLAINED = 0.1, 0.5
+# Of a part: its pose, presence, its object's vote for the pose, and that object (-1: none).
+PART_FIELDS = ("pose", "presence", "vote", "object")
+# Of an object: its presence, how many parts it explains, whether it is in use, its pose OV.
+OBJECT_FIELDS = ("presence", "explains", "used", "pose")
 
 
 class ImageView:
@@ -66,22 +62,21 @@ class ImageView:
             "templates": encode((templates - low) / (high - low).clamp_min(1e-6)),
         }
 
-    def explain(self, question: ImageQuestion) -> ImageAnswer:
-        """Parts, objects and drawings of the picture."""
+    def explain(self, question: ImageQuestion) -> dict[str, Any]:
+        """Parts, objects and drawings of the picture; drawings are bytes in base64."""
         with self.lock, evaluation_mode(self.model):
             found, image = self._explanation(question)
             return self._answer(found, self.model.target(image))
 
-    def move(self, question: MoveQuestion) -> MoveAnswer:
+    def move(self, question: MoveQuestion) -> dict[str, Any]:
         """The drawings with dragged objects; which object explains what stays as it was."""
         objects = [moved.object for moved in question.moved]
         check_capsules(objects, self.model.config.objects)
         with self.lock, evaluation_mode(self.model):
             found, _ = self._explanation(question.image)
             found = replace(found, votes=move_objects(found.votes, question.moved))
-            return MoveAnswer(
-                from_objects=encode(self._draw_votes(found)), alone=self._alone(found, objects)
-            )
+            drawn = encode(self._draw_votes(found))
+            return {"from_objects": drawn, "alone": self._alone(found, objects)}
 
     def presences(
         self, images: Float[Tensor, "batch channels height width"]
@@ -121,7 +116,7 @@ class ImageView:
 
     def _answer(
         self, found: StackedExplanation, target: Float[Tensor, "1 channels height width"]
-    ) -> ImageAnswer:
+    ) -> dict[str, Any]:
         votes, mixture, presence = found.votes, found.mixture, found.parts.presence[0]
         share = mixture.responsibility[0]  # (M, K)
         vote, vote_presence = self.model.winning_votes(found)
@@ -144,16 +139,14 @@ class ImageView:
             rounded(votes.object_pose[0].flatten(-2)),
             strict=True,
         )
-        return ImageAnswer(
-            parts=[PartAnswer(pose=p, presence=d, vote=v, object=k) for p, d, v, k in parts],
-            objects=[
-                ObjectAnswer(presence=a, explains=n, used=u, pose=p) for a, n, u, p in objects
-            ],
-            from_parts=encode(seen.mean()),
-            from_objects=encode(self._draw_votes(found)),
-            shares=encode(pixel_shares(seen, target)[0, :, None]),
-            alone=self._alone(found, used.nonzero()[:, 0].tolist()),
-        )
+        return {
+            "parts": [dict(zip(PART_FIELDS, part, strict=True)) for part in parts],
+            "objects": [dict(zip(OBJECT_FIELDS, entry, strict=True)) for entry in objects],
+            "from_parts": encode(seen.mean()),
+            "from_objects": encode(self._draw_votes(found)),
+            "shares": encode(pixel_shares(seen, target)[0, :, None]),
+            "alone": self._alone(found, used.nonzero()[:, 0].tolist()),
+        }
 
     def _draw_votes(self, found: StackedExplanation) -> Float[Tensor, "1 channels height width"]:
         """The picture from the votes that win the parts."""

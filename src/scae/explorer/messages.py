@@ -1,4 +1,4 @@
-"""What the page may ask and what it is told; every field is typed and bounded."""
+"""What the page may ask; every field is typed and bounded."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ Capsules = Annotated[frozenset[Capsule], Field(max_length=MAX_CAPSULES)]
 PoseEntry = Annotated[float, Field(ge=-MAX_POSE, le=MAX_POSE, allow_inf_nan=False)]
 Coordinate = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 Point = tuple[Coordinate, Coordinate]
-Pose = tuple[float, float, float, float, float, float]
+Pose = tuple[PoseEntry, PoseEntry, PoseEntry, PoseEntry, PoseEntry, PoseEntry]
 """[a, b, tx, c, d, ty], see `scae.geometry`."""
 
 
@@ -38,7 +38,7 @@ class MovedObject(Question):
     """A new pose OV_k of one object."""
 
     object: Capsule
-    pose: tuple[PoseEntry, PoseEntry, PoseEntry, PoseEntry, PoseEntry, PoseEntry]
+    pose: Pose
 
     @field_validator("pose")
     @classmethod
@@ -60,66 +60,3 @@ class PointQuestion(Question):
 
     points: Annotated[tuple[Point, ...], Field(max_length=MAX_POINTS)]
     objects_off: Capsules = frozenset()
-
-
-class PartAnswer(BaseModel):
-    """One part of the picture."""
-
-    pose: Pose
-    presence: float
-    vote: Pose
-    """Where the object that explains the part expects it."""
-    object: int
-    """The object that explains the part; -1 if none does."""
-
-
-class ObjectAnswer(BaseModel):
-    """One object of a picture or of a scene."""
-
-    presence: float
-    explains: float
-    """How many parts or points it explains."""
-    used: bool
-    """Whether it plays any role here."""
-    pose: Pose | None = None
-
-
-class ImageAnswer(BaseModel):
-    """Parts, objects and drawings of a picture; drawings are bytes in base64."""
-
-    parts: list[PartAnswer]
-    objects: list[ObjectAnswer]
-    from_parts: str
-    from_objects: str
-    shares: str
-    """How much of each pixel each part explains: parts x height x width."""
-    alone: dict[int, str]
-    """What each object in use would draw on its own."""
-
-
-class MoveAnswer(BaseModel):
-    """The drawings that change when objects are dragged."""
-
-    from_objects: str
-    alone: dict[int, str]
-
-
-class Vote(BaseModel):
-    """Where an object expects one of its points."""
-
-    at: tuple[float, float]
-    presence: float
-    scale: float
-
-
-class PointObjectAnswer(ObjectAnswer):
-    """One object of a scene with its votes."""
-
-    votes: list[Vote]
-
-
-class PointAnswer(BaseModel):
-    """Which object explains each point (-1: none), and what the objects expect."""
-
-    points: list[int]
-    objects: list[PointObjectAnswer]

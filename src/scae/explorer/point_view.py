@@ -12,7 +12,7 @@ from scae.config import ConstellationExperiment
 from scae.data import load_scenes
 from scae.evaluation import evaluation_mode
 from scae.explorer.image_view import MIN_EXPLAINED, check_capsules, rounded, without
-from scae.explorer.messages import PointAnswer, PointObjectAnswer, PointQuestion, Vote
+from scae.explorer.messages import PointQuestion
 from scae.geometry import transform_points
 from scae.mixtures import Explanation, explain_points
 from scae.models import ConstellationAutoencoder
@@ -51,11 +51,11 @@ class PointView:
         points: list[list[float]] = rounded(self._examples[index][self._presence[index] > 0])
         return points
 
-    def explain(self, question: PointQuestion) -> PointAnswer:
+    def explain(self, question: PointQuestion) -> dict[str, Any]:
         """Which object explains each point, and where each object expects its points."""
         check_capsules(question.objects_off, self.model.config.objects)
         if not question.points:
-            return PointAnswer(points=[], objects=[])
+            return {"points": [], "objects": []}
         device = next(self.model.parameters()).device
         points = torch.tensor([question.points], device=device)  # (1, N, 2)
         with self._lock, evaluation_mode(self.model):
@@ -79,22 +79,25 @@ def answer(
     scale: Float[Tensor, "objects votes"],
     presence: Float[Tensor, "objects votes"],
     mixture: Explanation,
-) -> PointAnswer:
-    """One scene's explanation as the page is told it."""
+) -> dict[str, Any]:
+    """The object of each point (-1: none), and what each object expects."""
     share = mixture.responsibility[0]  # (N, K*V)
     best = mixture.winner[0]  # (N,)
     nobody = (mixture.dummy_share[0] > share.amax(-1)) | (presence.flatten()[best] == 0)
     winner = (best // presence.shape[1]).masked_fill(nobody, -1)
     explains = share.unflatten(-1, presence.shape).sum((0, 2))  # (K,)
-    objects = []
-    for k in range(len(presence)):
-        cast = zip(rounded(at[k]), rounded(presence[k]), rounded(scale[k]), strict=True)
-        objects.append(
-            PointObjectAnswer(
-                presence=rounded(presence[k].amax()),
-                explains=rounded(explains[k]),
-                used=float(explains[k]) > MIN_EXPLAINED,
-                votes=[Vote(at=a, presence=p, scale=s) for a, p, s in cast],
-            )
+    objects = [
+        {
+            "presence": max(present),
+            "explains": count,
+            "used": count > MIN_EXPLAINED,
+            "votes": [
+                {"at": a, "presence": p, "scale": s}
+                for a, p, s in zip(places, present, scales, strict=True)
+            ],
+        }
+        for count, places, present, scales in zip(
+            *map(rounded, (explains, at, presence, scale)), strict=True
         )
-    return PointAnswer(points=winner.tolist(), objects=objects)
+    ]
+    return {"points": winner.tolist(), "objects": objects}
