@@ -36,6 +36,9 @@ def model_of(name: str, dataset: str = "", **model: Any) -> Loaded:
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
+        for parameter in built.template_parameters():
+            if parameter.ndim:  # templates and alpha, not the background
+                parameter.add_(5 * torch.rand_like(parameter))
     return Loaded(built, experiment, Path())
 
 

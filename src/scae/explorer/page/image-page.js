@@ -40,9 +40,7 @@ class ImagePage {
     this.hover = null;
     this.chosen = null;
     this.answer = { parts: [], objects: [] };
-    this.steps = new Steps($("steps"), STEPS, "objects", () => {
-      this.choose(null);
-    });
+    this.steps = new Steps($("steps"), STEPS, "objects", () => this.choose(null));
     this.objects = new ObjectList($("objects"), $("unused"), model.objects, this.actions("object"), true);
     this.parts = new PartGrid($("parts"), model, this.actions("part"));
     const failed = (error) => say(error.message, true);
@@ -92,6 +90,7 @@ class ImagePage {
 
   // The picture changed: what was moved in the old one has no meaning in the new one.
   drawn() {
+    say("");
     this.pixels = this.drawing.read();
     this.edits.clear();
     if (this.chosen?.kind === "object") this.choose(null);
@@ -219,14 +218,15 @@ class ImagePage {
 
   captionOfStep(step) {
     const { model, answer, off } = this;
-    const present = answer.parts.filter((part, m) => part.presence >= PRESENT && !off.part.has(m));
+    const present = answer.parts.flatMap((part, m) =>
+      (part.presence >= PRESENT && !off.part.has(m) ? [{ ...part, m }] : []));
     if (step === "picture") return `The picture: ${model.width}×${model.height} pixels.`;
     if (step === "parts") return `${present.length} of ${model.parts} parts found. Each is a small template with a pose, framed here.`;
     if (step === "drawn") return "Drawn from the parts (red) and from the objects' votes (green); yellow where both agree.";
     const explained = present.filter(({ object }) => object >= 0);
     if (step === "objects") return this.captionOfObjects(present, explained);
-    const far = explained.map(({ pose, vote }) => {
-      const [a, b] = [middle(pose), middle(vote)].map((at) => this.stage.toPixels(at));
+    const far = explained.map(({ m, pose, vote }) => {
+      const [a, b] = [pose, vote].map((at) => this.stage.centre(m, at));
       return Math.hypot(a[0] - b[0], a[1] - b[1]);
     });
     const mean = far.reduce((sum, d) => sum + d, 0) / Math.max(1, far.length);

@@ -99,6 +99,7 @@ function somewhere(shape) {
 function caption({ points, objects }, count, step) {
   if (!count) return "Click here to add points.";
   const all = `${count} point${count > 1 ? "s" : ""}`;
+  if (points.length !== count) return `${all} …`;
   if (step === "points") return `${all}. Next: which of them belong together?`;
   const groups = objects.map((_, k) => points.filter((object) => object === k).length);
   const told = groups.flatMap((size, k) => (size ? [`object ${k} explains ${size}`] : []));

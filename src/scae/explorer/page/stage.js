@@ -2,7 +2,7 @@
 import { colourOf } from "./colours.js";
 import { PRESENT, inkBoxes } from "./part-grid.js";
 import { glow, show, showBoth } from "./pixels.js";
-import { compose, middle, quad } from "./pose.js";
+import { apply, compose, quad } from "./pose.js";
 import { element, path } from "./svg.js";
 
 const NEUTRAL = "#dfe6f2";
@@ -74,9 +74,13 @@ export class Stage {
   }
 
   way(pose, vote, m, colour, rank) {
-    const [left, top, right, bottom] = this.boxes[m];
-    const inner = [1, 0, (left + right) / 2, 0, 1, (top + bottom) / 2];
-    const ends = [pose, vote].map((p) => this.toPixels(middle(compose(p, inner))));
+    const ends = [pose, vote].map((p) => this.centre(m, p));
     return element("path", { d: path(ends), class: `outline way ${rank}`, stroke: colour });
+  }
+
+  // The middle of what a part draws, in pixels.
+  centre(m, pose) {
+    const [left, top, right, bottom] = this.boxes[m];
+    return this.toPixels(apply(pose, [(left + right) / 2, (top + bottom) / 2]));
   }
 }
