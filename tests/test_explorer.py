@@ -249,10 +249,10 @@ def test_the_baseline_has_a_page_too():
     assert ask.post("/api/explain", json={"points": [[0, 0], [0.5, 0]]}).status_code == 200
 
 
-@pytest.mark.parametrize("bad", [[[2, 0]], [[0]], [["a", 0]], [[0, 0]] * 65])
-def test_bad_points_get_a_sentence(points, bad):
-    answer = points[1].post("/api/explain", json={"points": bad})
-    assert answer.status_code == 422 and answer.json()["detail"]
+def test_bad_points_get_a_sentence(points):
+    for bad in ([[2, 0]], [[0]], [["a", 0]], [[0, 0]] * 65):
+        answer = points[1].post("/api/explain", json={"points": bad})
+        assert answer.status_code == 422 and answer.json()["detail"]
 
 
 def test_listening():
