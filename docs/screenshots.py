@@ -19,9 +19,9 @@ WAIT = 120_000
 
 
 @contextmanager
-def serving(source: str) -> Iterator[str]:
+def serving(model: str) -> Iterator[str]:
     """Address of the page of a model."""
-    command = [sys.executable, "-m", "scae.cli", "explore", source, "--no-browser"]
+    command = [sys.executable, "-m", "scae.cli", "explore", model, "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stdout is not None
         try:
@@ -47,11 +47,11 @@ def save(page: Page, name: str) -> None:
 
 def choose_best(page: Page) -> None:
     """Choose the object that explains most parts."""
-    labels = page.locator("#objects .object button").evaluate_all(
+    labels = page.locator("#images .object button").evaluate_all(
         "nodes => nodes.map(n => n.getAttribute('aria-label'))"
     )
-    explains = [float(label.split("explains ")[1].split()[0]) for label in labels]
-    page.click(f"#objects .object >> nth={explains.index(max(explains))} >> button")
+    best = max(labels, key=lambda label: float(label.split("explains ")[1].split()[0]))
+    page.click(f'[aria-label="{best}"]')
     page.mouse.move(2, 2)
 
 
@@ -65,15 +65,10 @@ def take(browser: Browser, images: str, points: str) -> None:
             page.keyboard.press("ArrowRight")
         page.wait_for_timeout(1000)
         save(page, "drag-dark")
-        page = visit(browser, address, "light")
-        if page.is_visible("#map-card"):
-            page.wait_for_selector("#map-note:has-text('coloured')")
-            page.locator("#map-card").screenshot(path=OUT / "explore-map.png")
-        page.close()
     with serving(points) as address:
         page = visit(browser, address, "light")
-        page.hover("#capsules .object >> nth=0")
-        page.wait_for_timeout(300)
+        page.click("#plane-scene")
+        page.wait_for_timeout(1500)
         save(page, "points")
 
 

@@ -1,9 +1,6 @@
-"""A local web page to look inside a trained model.
+"""A local web page to look inside a trained model: FastAPI behind, plain ES modules in front."""
 
-The server is FastAPI, the page plain ES modules; nothing is built and nothing outside is asked.
-"""
-
-from scae.explorer.application import app
+from scae.explorer.app import create_app
 from scae.explorer.server import serve
 
-__all__ = ["app", "serve"]
+__all__ = ["create_app", "serve"]

@@ -1,8 +1,10 @@
-"""What an image model sees in one picture, with capsules switched off or moved, for the page."""
+"""What an image model sees in one picture, with capsules switched off or moved."""
 
 import base64
-import dataclasses
 import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,36 +12,45 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.api.inputs import inference
-from scae.explorer.messages import ImageQuestion, check_capsules
+from scae.errors import ScaeError
+from scae.evaluation import evaluation_mode
+from scae.explorer.messages import ImageQuestion, MovedObject, MoveQuestion
 from scae.geometry import compose
-from scae.mixtures import Explanation
+from scae.mixtures import explain_parts
 from scae.models import StackedCapsuleAutoencoder
 from scae.models.object_decoder import PoseVotes
 from scae.models.stacked import StackedExplanation
 from scae.rendering import PixelMixture
 
-# Objects drawn on their own: the strongest few, since most are absent from most pictures.
-DRAWN_OBJECTS = 8
+CACHED_PICTURES = 64
+# An object is in use if it claims to be present or explains at least half a part.
+MIN_PRESENCE, MIN_EXPLAINED = 0.1, 0.5
+# Of a part: its pose, presence, its object's vote for the pose, and that object (-1: none).
+PART_FIELDS = ("pose", "presence", "vote", "object")
+# Of an object: its presence, how many parts it explains, whether it is in use, its pose OV.
+OBJECT_FIELDS = ("presence", "explains", "used", "pose")
 
 
 class ImageView:
-    """One model and the lock that makes requests take turns, each with all threads."""
+    """Answers questions about pictures; one at a time, since each uses all threads."""
 
     def __init__(self, model: StackedCapsuleAutoencoder):
-        self.model, self._lock = model.eval(), threading.Lock()
+        self.model = model
+        self.lock = threading.Lock()
         height, width = model.config.image_size
         self.shape = (height, width, model.config.channels)
         self.size = height * width * model.config.channels
+        # A dragged object asks about the same picture many times a second.
+        self._explanation = lru_cache(CACHED_PICTURES)(self._explain)
 
     def describe(self) -> dict[str, Any]:
-        """What the page has to know before the first picture: sizes and templates."""
+        """Sizes and templates: what the page needs before the first picture."""
         config = self.model.config
-        with self._lock, inference(self.model):
-            drawn = self.model.templates.templates() * _opacity(self.model)[:, None]
-        # Templates are shown at full contrast: their brightness in a picture is their colour.
-        low, high = (f((1, 2, 3), keepdim=True) for f in (drawn.amin, drawn.amax))
-        drawn = (drawn - low) / (high - low).clamp_min(1e-6)
+        with torch.no_grad():
+            templates = self.model.templates.templates() * self._opacity()[:, None]
+        # At full contrast: the brightness of a template in a picture is its colour's.
+        low = templates.amin((1, 2, 3), keepdim=True)
+        high = templates.amax((1, 2, 3), keepdim=True)
         return {
             "kind": "images",
             "height": config.image_size[0],
@@ -48,142 +59,154 @@ class ImageView:
             "parts": config.parts,
             "objects": config.objects,
             "template_size": config.template_size,
-            "templates": encode(drawn),
+            "templates": encode((templates - low) / (high - low).clamp_min(1e-6)),
         }
-
-    def warm_up(self) -> None:
-        """Look at a black picture: torch takes its time for the first one."""
-        self.explain(ImageQuestion(pixels=base64.b64encode(bytes(self.size)).decode()))
 
     def explain(self, question: ImageQuestion) -> dict[str, Any]:
-        """Parts, objects and reconstructions of the picture, as edited."""
-        config = self.model.config
-        check_capsules(question.parts_off, config.parts, "parts_off")
-        check_capsules(question.objects_off, config.objects, "objects_off")
-        check_capsules([edit.object for edit in question.poses], config.objects, "poses")
-        pixels = np.frombuffer(question.picture(self.size), np.uint8).reshape(self.shape)
-        image = torch.from_numpy(pixels / np.float32(255)).permute(2, 0, 1)[None]
-        with self._lock, inference(self.model) as device:
-            return self._answer(image.to(device), question)
+        """Parts, objects and drawings of the picture; drawings are bytes in base64."""
+        with self.lock, evaluation_mode(self.model):
+            found, image = self._explanation(question)
+            return self._answer(found, self.model.target(image))
+
+    def move(self, question: MoveQuestion) -> dict[str, Any]:
+        """The drawings with dragged objects; which object explains what stays as it was."""
+        objects = [moved.object for moved in question.moved]
+        check_capsules(objects, self.model.config.objects)
+        with self.lock, evaluation_mode(self.model):
+            found, _ = self._explanation(question.image)
+            found = replace(found, votes=move_objects(found.votes, question.moved))
+            drawn = encode(self._draw_votes(found))
+            return {"from_objects": drawn, "alone": self._alone(found, objects)}
+
+    def presences(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> Float[np.ndarray, "batch objects"]:
+        """Prior object presences of a batch."""
+        with self.lock, evaluation_mode(self.model):
+            return self.model.object_presences(images).prior.cpu().numpy()
+
+    def _explain(self, question: ImageQuestion) -> tuple[StackedExplanation, Tensor]:
+        """The explanation had some parts not been found and some objects not existed."""
+        model, config = self.model, self.model.config
+        check_capsules(question.parts_off, config.parts)
+        check_capsules(question.objects_off, config.objects)
+        image = self._image(question.pixels)
+        parts = model.part_encoder(image)
+        parts = replace(parts, presence=without(parts.presence, question.parts_off))
+        colors = model.templates.colors(parts.features)
+        votes, mixture = model.explain_parts(parts, colors)
+        if question.objects_off:
+            votes = replace(votes, presence=without(votes.presence, question.objects_off))
+            mixture = explain_parts(
+                parts.pose.flatten(-2),
+                votes.pose.flatten(-2),
+                votes.scale,
+                votes.presence,
+                config.part_likelihood == "printed",
+                config.dummy,
+            )
+        return StackedExplanation(parts, colors, votes, mixture), image
+
+    def _image(self, pixels: bytes) -> Float[Tensor, "1 channels height width"]:
+        if len(pixels) != self.size:
+            raise ScaeError(f"The picture has {len(pixels)} bytes instead of {self.size}.")
+        device = next(self.model.parameters()).device
+        image = torch.frombuffer(bytearray(pixels), dtype=torch.uint8).view(self.shape)
+        return image.to(device).permute(2, 0, 1)[None] / 255
 
     def _answer(
-        self, image: Float[Tensor, "1 channels height width"], question: ImageQuestion
+        self, found: StackedExplanation, target: Float[Tensor, "1 channels height width"]
     ) -> dict[str, Any]:
-        model = self.model
-        found = switch_off(model, image, question.parts_off, question.objects_off)
-        on = image.new_ones(model.config.objects)
-        on[question.objects_off] = 0
-        found = dataclasses.replace(found, votes=moved(found.votes, question))
-        seen = model.reconstruct(found, "parts")
-        presence = found.parts.presence * on.amax()  # with all objects off nothing is expected
-        expected_pose = model.winning_votes(found)[0]
-        expected = model.templates.render(expected_pose, presence, found.colors)
-        target = model.target(image)
-
-        share = found.mixture.responsibility[0]  # (M, K)
-        unexplained = found.mixture.dummy_share[0] > share.amax(-1)
-        unexplained |= on.amax() == 0
-        prior, posterior = found.votes.prior[0], share.sum(0)
-        strongest = [int(k) for k in prior.argsort(descending=True)[:DRAWN_OBJECTS] if on[k] > 0]
+        votes, mixture, presence = found.votes, found.mixture, found.parts.presence[0]
+        share = mixture.responsibility[0]  # (M, K)
+        vote, vote_presence = self.model.winning_votes(found)
+        nobody = (mixture.dummy_share[0] > share.amax(-1)) | (vote_presence[0] == 0)
+        winner = mixture.winner[0].masked_fill(nobody, -1)
+        explains = presence @ share  # absent parts need no explanation
+        used = (votes.prior[0] > MIN_PRESENCE) | (explains > MIN_EXPLAINED)
+        seen = self.model.reconstruct(found)
+        parts = zip(
+            rounded(found.parts.pose[0].flatten(-2)),
+            rounded(presence),
+            rounded(vote[0].flatten(-2)),
+            winner.tolist(),
+            strict=True,
+        )
+        objects = zip(
+            rounded(votes.prior[0]),
+            rounded(explains),
+            used.tolist(),
+            rounded(votes.object_pose[0].flatten(-2)),
+            strict=True,
+        )
         return {
-            "parts": [
-                {"pose": p, "presence": d, "vote": v, "object": k, "unexplained": u, "color": c}
-                for p, d, v, k, u, c in zip(
-                    numbers(found.parts.pose[0].flatten(-2)),
-                    numbers(found.parts.presence[0]),
-                    numbers(expected_pose[0].flatten(-2)),
-                    found.mixture.winner[0].tolist(),
-                    unexplained.tolist(),
-                    numbers(found.colors[0]),
-                    strict=True,
-                )
-            ],
-            "objects": [
-                {"presence": a, "explains": n, "pose": p}
-                for a, n, p in zip(
-                    numbers(prior),
-                    numbers(posterior),
-                    numbers(found.votes.object_pose[0].flatten(-2)),
-                    strict=True,
-                )
-            ],
-            "target": encode(target),
+            "parts": [dict(zip(PART_FIELDS, part, strict=True)) for part in parts],
+            "objects": [dict(zip(OBJECT_FIELDS, entry, strict=True)) for entry in objects],
             "from_parts": encode(seen.mean()),
-            "from_objects": encode(expected.mean()),
-            "shares": encode(shares(seen, target)[0, :, None]),
-            "alone": {
-                k: encode(drawn)
-                for k, drawn in zip(strongest, self._alone(found, strongest), strict=True)
-            },
+            "from_objects": encode(self._draw_votes(found)),
+            "shares": encode(pixel_shares(seen, target)[0, :, None]),
+            "alone": self._alone(found, used.nonzero()[:, 0].tolist()),
         }
 
-    def _alone(
-        self, found: StackedExplanation, objects: list[int]
-    ) -> Float[Tensor, "objects channels height width"]:
+    def _draw_votes(self, found: StackedExplanation) -> Float[Tensor, "1 channels height width"]:
+        """The picture from the votes that win the parts."""
+        pose, expected = self.model.winning_votes(found)
+        presence = found.parts.presence * (expected > 0)
+        return self.model.templates.render(pose, presence, found.colors).mean()
+
+    def _alone(self, found: StackedExplanation, objects: list[int]) -> dict[int, str]:
         """What each of these objects expects the picture to be, had it to explain it alone."""
+        if not objects:
+            return {}
         presence = found.votes.presence[0, objects] * found.parts.presence  # (objects, M)
         colors = found.colors.expand(len(objects), -1, -1)
-        if not objects:
-            return found.colors.new_zeros(0, self.shape[2], *self.shape[:2])
-        return self.model.templates.render(found.votes.pose[0, objects], presence, colors).mean()
+        drawn = self.model.templates.render(found.votes.pose[0, objects], presence, colors).mean()
+        return {k: encode(picture) for k, picture in zip(objects, drawn, strict=True)}
+
+    def _opacity(self) -> Float[Tensor, "parts size size"]:
+        """The weight of a template's pixels beside the background's, from 0 to 1."""
+        templates = self.model.templates
+        alpha, background = templates.alpha(), templates.background_component()
+        if alpha is None:
+            return torch.ones_like(templates.templates()[:, 0])
+        return alpha if background is None else (alpha - background[1]).sigmoid()
 
 
-def switch_off(
-    model: StackedCapsuleAutoencoder, image: Tensor, parts_off: list[int], objects_off: list[int]
-) -> StackedExplanation:
-    """The explanation had these parts not been found and these objects not existed.
-
-    Objects are inferred again from the parts that are left.
-    """
-    parts = model.part_encoder(image)
-    presence = parts.presence.clone()
-    presence[:, parts_off] = 0
-    parts = dataclasses.replace(parts, presence=presence)
-    colors = model.templates.colors(parts.features)
-    votes, mixture = model.explain_parts(parts, colors)
-    if objects_off:
-        there = votes.presence.clone()
-        there[:, objects_off] = 0
-        votes = dataclasses.replace(votes, presence=there)
-        joint = mixture.joint.clone()
-        joint[..., objects_off] = -torch.inf
-        share = mixture.responsibility.clone()
-        share[..., objects_off] = 0
-        share = share / (share.sum(-1, keepdim=True) + mixture.dummy_share[..., None] + 1e-12)
-        mixture = Explanation(mixture.log_likelihood, share, joint)
-    return StackedExplanation(parts, colors, votes, mixture)
+def check_capsules(given: Iterable[int], count: int) -> None:
+    """Refuse capsules that the model does not have."""
+    if any(index >= count for index in given):
+        raise ScaeError(f"This model has only {count} such capsules, counted from 0.")
 
 
-def moved(votes: PoseVotes, question: ImageQuestion) -> PoseVotes:
-    """Votes V = OV OP of objects whose OV was dragged; who explains what stays as it was."""
-    if not question.poses:
-        return votes
-    objects = [edit.object for edit in question.poses]
-    edited = votes.object_pose.new_tensor([edit.pose for edit in question.poses])
+def without(
+    presence: Float[Tensor, "1 capsules *rest"], off: Iterable[int]
+) -> Float[Tensor, "1 capsules *rest"]:
+    """Presences with some capsules switched off."""
+    presence = presence.clone()
+    presence[:, list(off)] = 0
+    return presence
+
+
+def move_objects(votes: PoseVotes, moved: Iterable[MovedObject]) -> PoseVotes:
+    """Votes V = OV OP of objects with new poses OV."""
     object_pose, pose = votes.object_pose.clone(), votes.pose.clone()
-    object_pose[0, objects] = edited.unflatten(-1, (2, 3))
-    pose[0, objects] = compose(object_pose[0, objects, None], votes.relation[0, objects])
-    return dataclasses.replace(votes, object_pose=object_pose, pose=pose)
+    for edit in moved:
+        k = edit.object
+        object_pose[0, k] = object_pose.new_tensor(edit.pose).view(2, 3)
+        pose[0, k] = compose(object_pose[0, k], votes.relation[0, k])
+    return replace(votes, object_pose=object_pose, pose=pose)
 
 
-def shares(
+def pixel_shares(
     mixture: PixelMixture, target: Float[Tensor, "1 channels height width"]
 ) -> Float[Tensor, "1 parts height width"]:
     """How much of each pixel's brightness each part explains.
 
-    The posterior of eq. 10's mixture, times the pixel: black pixels need no explanation.
+    The posterior of eq. 10's mixture times the pixel: black pixels need no explanation.
     """
     error = (target.unsqueeze(1) - mixture.values) / mixture.sigma
     posterior = (mixture.logits - 0.5 * error.square()).softmax(1).mean(2)  # (1, M+1, H, W)
     return posterior[:, :-1] * target.amax(1, keepdim=True)
-
-
-def _opacity(model: StackedCapsuleAutoencoder) -> Float[Tensor, "parts size size"]:
-    """How opaque templates are, from 0 to 1: the weight of a present part beside its rival."""
-    alpha, background = model.templates.alpha(), model.templates.background_component()
-    if alpha is None:
-        return torch.ones_like(model.templates.templates()[:, 0])
-    return alpha if background is None else (alpha - background[1]).sigmoid()
 
 
 def encode(images: Float[Tensor, "*many channels height width"]) -> str:
@@ -192,6 +215,6 @@ def encode(images: Float[Tensor, "*many channels height width"]) -> str:
     return base64.b64encode(data.cpu().contiguous().numpy().tobytes()).decode()
 
 
-def numbers(values: Tensor) -> Any:
+def rounded(values: Tensor) -> Any:
     """Nested lists, rounded to what a screen can show."""
     return np.round(values.double().cpu().numpy(), 4).tolist()

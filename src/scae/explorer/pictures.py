@@ -1,115 +1,91 @@
-"""The data set where it is at hand, and the map of its pictures by object presence (t-SNE)."""
+"""Pictures to pick from, where the model's data set is at hand, and a map of them."""
 
 import threading
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import torch
 
 from scae.config import ImageExperiment
-from scae.data import ImageData, load_images
-from scae.data.catalog import NAMES, list_data
+from scae.data import NAMES, ImageData, dataset_status, load_images
 from scae.errors import ScaeError
-from scae.models import StackedCapsuleAutoencoder
+from scae.explorer.image_view import ImageView
 
-MAPPED = 1500
-"""Pictures on the map: enough to show clusters, few enough to be computed in seconds."""
+MAX_MAPPED, MIN_MAPPED = 1000, 10
 BATCH = 50
 
 
-def at_hand(experiment: ImageExperiment, data_dir: Path | None) -> ImageData | None:
-    """Pictures of the model's data set; None where they would have to be downloaded.
+def find_pictures(experiment: ImageExperiment, data_dir: Path | None) -> ImageData | None:
+    """The test images of the model's data set; None where they would have to be downloaded.
 
-    A path written in the model's configuration is never followed: a model may come from a
-    stranger. A folder of the user's own images is the one named by `data_dir`.
+    A path in the model's configuration is not followed, since a model may come from a
+    stranger: own images are those in `data_dir`.
     """
     config = experiment.data
     try:
-        if config.name not in NAMES:
-            if data_dir is None:
+        if config.name in NAMES:
+            if not _is_local(config.name, data_dir):
                 return None
-            images = load_images(replace(config, name=str(data_dir)), None, data_dir)
-        elif config.name == "digits" or _found(config.name, "test", data_dir):
             images = load_images(config, "test", data_dir)
         elif data_dir is not None:
-            raise ScaeError(f"{data_dir} does not hold the test split of {config.name!r}.")
+            images = load_images(replace(config, name=str(data_dir)), None, data_dir)
         else:
             return None
-        from scae.scoring import check_fit  # scikit-learn comes with it: slow to import
-
-        check_fit(experiment, images)
     except ScaeError as error:
-        if data_dir is not None:
-            warnings.warn(f"no pictures to pick from: {error}", stacklevel=2)
+        warnings.warn(f"no pictures to pick from: {error}", stacklevel=2)
         return None
-    return images
+    model = experiment.model
+    return images if images.images.shape[1:] == (model.channels, *model.image_size) else None
 
 
-def _found(name: str, split: str, data_dir: Path | None) -> bool:
+def _is_local(name: str, data_dir: Path | None) -> bool:
     return any(
-        status.name == name and status.split == split and status.state == "found"
-        for status in list_data(data_dir)
+        (status.name, status.split) == (name, "test") and status.state != "missing"
+        for status in dataset_status(data_dir)
     )
 
 
+def picture(data: ImageData, index: int) -> tuple[bytes, str]:
+    """Height x width x channels bytes of one picture, and its class if it has one."""
+    pixels = data.images[index].permute(1, 2, 0).contiguous().numpy().tobytes()
+    if data.labels is None:
+        return pixels, ""
+    label = int(data.labels[index])
+    return pixels, data.classes[label] if data.classes else str(label)
+
+
 class PresenceMap:
-    """t-SNE of object presences, computed once in the background."""
+    """t-SNE of the object presences of the first pictures (figure 1), computed when asked."""
 
-    def __init__(self, model: StackedCapsuleAutoencoder, data: ImageData):
-        self._model, self._data = model, data
-        self._state: Literal["waiting", "computing", "ready", "failed"] = "waiting"
-        self._answer: dict[str, Any] = {}
+    def __init__(self, view: ImageView, data: ImageData):
+        self._view, self._data = view, data
         self._lock = threading.Lock()
+        self._map: dict[str, Any] | None = None
 
-    def answer(self) -> dict[str, Any]:
-        """The map, or how far it is; the first question starts the work."""
+    def get(self) -> dict[str, Any]:
+        """Places in [-1, 1]^2 and the class, or the strongest object, of each picture."""
         with self._lock:
-            if self._state == "waiting":
-                self._state = "computing"
-                threading.Thread(target=self._compute, name="map", daemon=True).start()
-            return {"state": self._state, **self._answer}
+            if self._map is None:
+                self._map = self._compute()
+            return self._map
 
-    def _compute(self) -> None:
-        try:
-            answer = self._place()
-        except Exception as error:  # a map is an extra: the page works without
-            warnings.warn(f"the map could not be computed: {error}", stacklevel=1)
-            self._state = "failed"
-            return
-        with self._lock:
-            self._answer, self._state = answer, "ready"
+    def _compute(self) -> dict[str, Any]:
+        from sklearn.manifold import TSNE
 
-    def _place(self) -> dict[str, Any]:
-        from openTSNE import TSNE
-
-        from scae.evaluation import presences
-
-        count = min(MAPPED, len(self._data))
-        if count < 10:
+        count = min(MAX_MAPPED, len(self._data))
+        if count < MIN_MAPPED:
             raise ScaeError(f"{count} pictures are too few for a map.")
-        prior, _ = presences(self._model, self._data.images[:count], batch=BATCH)
-        perplexity = min(30, (count - 1) // 3)
-        placed = np.asarray(TSNE(perplexity=perplexity, n_jobs=1, random_state=0).fit(prior))
-        low, high = placed.min(0), placed.max(0)
-        places = 2 * (placed - low) / np.maximum(high - low, 1e-9) - 1
+        batches = (self._data.floats(i, min(i + BATCH, count)) for i in range(0, count, BATCH))
+        prior = np.concatenate([self._view.presences(batch) for batch in batches])
+        places = TSNE(perplexity=min(30, count // 4), random_state=0).fit_transform(prior)
+        low, high = places.min(0), places.max(0)
         labels = self._data.labels
         groups = prior.argmax(1) if labels is None else labels[:count].numpy()
         return {
-            "points": np.round(places, 3).tolist(),
+            "points": np.round(2 * (places - low) / (high - low + 1e-9) - 1, 3).tolist(),
             "groups": groups.tolist(),
             "grouped_by": "strongest object" if labels is None else "class",
-            "names": list(self._data.classes),
+            "names": list(self._data.classes or ()),
         }
-
-
-def picture(data: ImageData, index: int) -> tuple[bytes, str]:
-    """Bytes of height x width x channels of one picture, and its class if there is one."""
-    pixels = data.images[index].permute(1, 2, 0).to(torch.uint8).contiguous()
-    name = ""
-    if data.labels is not None:
-        label = int(data.labels[index])
-        name = data.classes[label] if data.classes else str(label)
-    return pixels.numpy().tobytes(), name

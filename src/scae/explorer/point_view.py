@@ -1,40 +1,43 @@
-"""How a constellation model groups points that were clicked, for the page."""
+"""How a constellation model groups points that were clicked on a plane."""
 
-import dataclasses
 import threading
+from dataclasses import replace
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.api.inputs import inference
 from scae.config import ConstellationExperiment
-from scae.data import scenes
-from scae.data.points import normalise
-from scae.explorer.image_view import numbers
-from scae.explorer.messages import PointQuestion, check_capsules
-from scae.mixtures import explain_points
+from scae.data import load_scenes
+from scae.evaluation import evaluation_mode
+from scae.explorer.image_view import MIN_EXPLAINED, check_capsules, rounded, without
+from scae.explorer.messages import PointQuestion
+from scae.geometry import transform_points
+from scae.mixtures import Explanation, explain_points
 from scae.models import ConstellationAutoencoder
 
-EXAMPLE_SEED = 20_190_626
-EXAMPLES = 200
-# Clicked scenes lie inside of the plane's edge, so that they can be moved a little.
+EXAMPLES, EXAMPLE_SEED = 200, 20_190_626
+# Example scenes stay off the plane's edge, so that they can be moved a little.
 MARGIN = 0.85
 
 
 class PointView:
-    """One model, the scenes it can offer, and the lock that makes requests take turns."""
+    """Answers questions about points; one at a time, since each uses all threads."""
 
     def __init__(self, model: ConstellationAutoencoder, experiment: ConstellationExperiment):
-        self.model, self._lock = model.eval(), threading.Lock()
-        self._per_scene = experiment.data.normalise == "scene"
-        # Generated scenes need no data; those of a user's file are not looked for.
-        config = dataclasses.replace(experiment.data, name="constellations")
-        self._examples = scenes(config, EXAMPLE_SEED, EXAMPLES)
+        self.model = model
+        self._lock = threading.Lock()
+        # Generated scenes need no files; a path in the model's configuration is not followed.
+        scenes = load_scenes(
+            replace(experiment.data, name="constellations"), EXAMPLE_SEED, EXAMPLES
+        )
+        frame = model.frame(scenes.points, scenes.presence)
+        self._examples = MARGIN * transform_points(frame, scenes.points)
+        self._presence = scenes.presence
 
     def describe(self) -> dict[str, Any]:
-        """What the page has to know before the first click."""
+        """Sizes: what the page needs before the first click."""
         config = self.model.config
         return {
             "kind": "points",
@@ -44,71 +47,57 @@ class PointView:
         }
 
     def example(self, index: int) -> list[list[float]]:
-        """The present points of a generated scene, inside of the plane."""
-        there = self._examples.presence[index] > 0
-        found: list[list[float]] = numbers(self._examples.points[index, there] * MARGIN)
-        return found
+        """The present points of a generated scene."""
+        points: list[list[float]] = rounded(self._examples[index][self._presence[index] > 0])
+        return points
 
     def explain(self, question: PointQuestion) -> dict[str, Any]:
         """Which object explains each point, and where each object expects its points."""
-        objects = self.model.config.objects
-        check_capsules(question.objects_off, objects, "objects_off")
-        points = torch.tensor(question.points, dtype=torch.float32).reshape(1, -1, 2)
-        if points.shape[1] == 0:
+        check_capsules(question.objects_off, self.model.config.objects)
+        if not question.points:
             return {"points": [], "objects": []}
-        with self._lock, inference(self.model) as device:
-            return self._answer(points.to(device), question.objects_off)
-
-    def _answer(self, points: Float[Tensor, "1 points 2"], off: list[int]) -> dict[str, Any]:
-        there = points.new_ones(points.shape[:2])
-        seen = normalise(points, there, "scene") if self._per_scene else points
-        votes = self.model.explain(seen, there).votes
-        presence = votes.presence.clone()  # (1, K, N)
-        presence[:, off] = 0
-        mixture = explain_points(
-            seen,
-            votes.points.flatten(1, 2),
-            votes.scale.flatten(1, 2),
-            presence.flatten(1, 2),
-            self.model.config.dummy,
-        )
-        share = mixture.responsibility[0].unflatten(-1, votes.presence.shape[1:]).sum(-1)
-        best = mixture.responsibility[0].amax(-1)
-        winner = mixture.winner[0] // votes.presence.shape[2]
-        winner = winner.masked_fill(mixture.dummy_share[0] > best, -1)
-        offset, scale = self._plane(points)
-        on_plane = votes.points[0] * scale + offset  # (K, N, 2)
-        return {
-            "points": [
-                {"object": k, "share": s}
-                for k, s in zip(winner.tolist(), numbers(best), strict=True)
-            ],
-            "objects": [
-                {
-                    "presence": a,
-                    "explains": n,
-                    "votes": [
-                        {"at": at, "presence": p, "scale": s}
-                        for at, p, s in zip(places, expected, scales, strict=True)
-                    ],
-                }
-                for a, n, places, expected, scales in zip(
-                    numbers(presence[0].amax(-1)),
-                    numbers(share.sum(0)),
-                    numbers(on_plane),
-                    numbers(presence[0]),
-                    numbers(votes.scale[0] * scale),
-                    strict=True,
+        device = next(self.model.parameters()).device
+        points = torch.tensor([question.points], device=device)  # (1, N, 2)
+        with self._lock, evaluation_mode(self.model):
+            found = self.model.explain(points, points.new_ones(points.shape[:2]))
+            presence = without(found.votes.presence, question.objects_off)  # (1, K, V)
+            mixture = found.mixture
+            if question.objects_off:
+                mixture = explain_points(
+                    transform_points(found.frame, points),
+                    found.votes.points.flatten(1, 2),
+                    found.votes.scale.flatten(1, 2),
+                    presence.flatten(1, 2),
+                    self.model.config.dummy,
                 )
+            votes = found.scene_votes()
+        return answer(votes.points[0], votes.scale[0], presence[0], mixture)
+
+
+def answer(
+    at: Float[Tensor, "objects votes 2"],
+    scale: Float[Tensor, "objects votes"],
+    presence: Float[Tensor, "objects votes"],
+    mixture: Explanation,
+) -> dict[str, Any]:
+    """The object of each point (-1: none), and what each object expects."""
+    share = mixture.responsibility[0]  # (N, K*V)
+    best = mixture.winner[0]  # (N,)
+    nobody = (mixture.dummy_share[0] > share.amax(-1)) | (presence.flatten()[best] == 0)
+    winner = (best // presence.shape[1]).masked_fill(nobody, -1)
+    explains = share.unflatten(-1, presence.shape).sum((0, 2))  # (K,)
+    objects = [
+        {
+            "presence": max(present),
+            "explains": count,
+            "used": count > MIN_EXPLAINED,
+            "votes": [
+                {"at": a, "presence": p, "scale": s}
+                for a, p, s in zip(places, present, scales, strict=True)
             ],
         }
-
-    def _plane(self, points: Float[Tensor, "1 points 2"]) -> tuple[Tensor, Tensor]:
-        """Offset and scale from the model's coordinates back to the plane's."""
-        one, zero = points.new_ones(()), points.new_zeros(())
-        if not self._per_scene:
-            return zero, one
-        low, high = points.amin(), points.amax()
-        if high > low:
-            return (low + high) / 2, (high - low) / 2
-        return points[0, 0], one  # coinciding points were put in the middle
+        for count, places, present, scales in zip(
+            *map(rounded, (explains, at, presence, scale)), strict=True
+        )
+    ]
+    return {"points": winner.tolist(), "objects": objects}

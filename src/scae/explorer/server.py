@@ -1,7 +1,7 @@
 """Starts the page's server on this machine and opens it in the browser."""
 
-import contextlib
 import ipaddress
+import secrets
 import socket
 import threading
 import webbrowser
@@ -11,81 +11,61 @@ import uvicorn
 
 from scae.api import Loaded
 from scae.errors import ScaeError
-from scae.explorer.access import check_token, new_token
-from scae.explorer.application import app
+from scae.explorer.app import create_app
 
-CONNECTIONS = 256
-"""Connections at a time; more are answered 503 at once."""
-WILDCARDS = ("0.0.0.0", "::")
+MAX_CONNECTIONS = 256
 
 
 def serve(
-    source: Loaded | str | Path,
+    loaded: Loaded,
     host: str = "127.0.0.1",
     port: int = 0,
-    token: str | None = None,
     open_browser: bool = True,
-    data_dir: Path | str | None = None,
+    data_dir: Path | None = None,
 ) -> None:
-    """Serve the page until interrupted.
+    """Serve the page until interrupted; it needs the token in the printed address.
 
-    Only this machine can reach it unless `host` says otherwise, and only with the token,
-    which is random unless given.
+    Only this machine can reach it unless `host` says otherwise.
     """
-    secret = new_token() if token is None else check_token(token)
-    with contextlib.closing(bind(host, port)) as listening:
-        bound = int(listening.getsockname()[1])
-        page = app(source, token=secret, host=host, port=bound, data_dir=data_dir)
-        address = f"http://{url_host(host)}:{bound}/?token={secret}"
+    token = secrets.token_urlsafe(24)
+    with listen(host, port) as listening:
+        app = create_app(loaded, token, host, data_dir)
+        reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        shown = f"[{reached}]" if ":" in reached else reached
+        address = f"http://{shown}:{listening.getsockname()[1]}/?token={token}"
         print(f"Open {address}\nStop with Ctrl-C.", flush=True)
         if not is_loopback(host):
             print(f"Other machines can reach this page: it listens on {host}.", flush=True)
+        if open_browser:
+            threading.Timer(0.5, webbrowser.open, [address]).start()
         config = uvicorn.Config(
-            page,
+            app,
             log_level="warning",
             access_log=False,  # addresses carry the token
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_keep_alive=30,
+            limit_concurrency=MAX_CONNECTIONS,
             timeout_graceful_shutdown=2,
             ws="none",
         )
-        if open_browser:
-            threading.Timer(0.5, webbrowser.open, [address]).start()
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything is promised; port 0 takes a free one."""
-    if not 0 <= port < 65536:
-        raise ScaeError(f"A port is a number from 0 (any free one) to 65535, not {port}.")
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(CONNECTIONS)
-    except OSError as error:
-        listening.close()
+        return socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ScaeError(
-            f"Cannot listen on {host} port {port} ({error.strerror or error}); "
-            "choose another --port or --host."
+            f"Cannot listen on {host} port {port} ({reason}); choose another --port or --host."
         ) from None
-    return listening
-
-
-def url_host(host: str) -> str:
-    """The host as it stands in an address."""
-    if host in WILDCARDS:
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    with contextlib.suppress(ValueError):
+    try:
         return ipaddress.ip_address(host).is_loopback
-    return False
+    except ValueError:
+        return host == "localhost"

@@ -13,7 +13,7 @@ async function ask(path, options) {
   } catch {
     throw new Error(`The server answered with status ${response.status} and nothing readable.`);
   }
-  if (!response.ok) throw new Error(answer.error ?? `The server refused (${response.status}).`);
+  if (!response.ok) throw new Error(answer.detail ?? `The server refused (${response.status}).`);
   return answer;
 }
 
@@ -25,9 +25,6 @@ export const post = (path, body) =>
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-
-export const postFile = (path, file) =>
-  ask(path, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file });
 
 // One question at a time; of those that come up meanwhile only the latest is asked.
 export function latestOnly(question, answered, failed) {

@@ -24,10 +24,11 @@ export class Capsules {
 
   key(event, index, on) {
     const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
-    const count = this.items.length;
-    if (event.key in steps) this.focus((index + steps[event.key] + count) % count);
-    else if (event.key === "Home") this.focus(0);
-    else if (event.key === "End") this.focus(count - 1);
+    const shown = this.shown();
+    const count = shown.length;
+    if (event.key in steps) this.focus(shown[(shown.indexOf(index) + steps[event.key] + count) % count]);
+    else if (event.key === "Home") this.focus(shown[0]);
+    else if (event.key === "End") this.focus(shown[count - 1]);
     else if (event.key === "Delete" || event.key === "x") {
       const { box } = this.items[index];
       box.checked = !box.checked;
@@ -39,6 +40,19 @@ export class Capsules {
   focus(index) {
     this.stop(index);
     this.items[index].button.focus({ focusVisible: true });
+  }
+
+  // Indices of the capsules that are not folded away, in their order on the page.
+  shown() {
+    const order = (a, b) => (this.items[a].node.compareDocumentPosition(this.items[b].node) & 4 ? -1 : 1);
+    return this.items.flatMap(({ node }, i) => (node.checkVisibility() ? [i] : [])).sort(order);
+  }
+
+  // Keep the tab stop on a capsule that can be seen.
+  settle() {
+    const shown = this.shown();
+    const now = this.items.findIndex(({ button }) => button.tabIndex === 0);
+    if (shown.length && !shown.includes(now)) this.stop(shown[0]);
   }
 
   // Only the current capsule can be reached by the tabulator key.

@@ -51,6 +51,30 @@ export class Drawing {
     this.empty = false;
   }
 
+  // A picture of any size, fitted in; of strokes, made light on dark and centred.
+  open(bitmap, strokes) {
+    const { width, height } = this.canvas;
+    const exact = bitmap.width === this.width && bitmap.height === this.height;
+    const scale = Math.min(width / bitmap.width, height / bitmap.height);
+    const [w, h] = [bitmap.width * scale, bitmap.height * scale];
+    const sheet = new OffscreenCanvas(Math.max(1, Math.round(w)), Math.max(1, Math.round(h)));
+    const ink = sheet.getContext("2d", { willReadFrequently: true });
+    ink.imageSmoothingEnabled = !exact;
+    ink.imageSmoothingQuality = "high";
+    ink.drawImage(bitmap, 0, 0, sheet.width, sheet.height);
+    // Transparent pictures lie on white paper if their ink is dark, else on black.
+    ink.globalCompositeOperation = "destination-over";
+    ink.fillStyle = inkIsDark(ink.getImageData(0, 0, sheet.width, sheet.height).data) ? "#fff" : "#000";
+    ink.fillRect(0, 0, sheet.width, sheet.height);
+    this.clear();
+    this.context.imageSmoothingEnabled = false;
+    this.context.filter = strokes && borderIsLight(ink) ? "invert(1)" : "none";
+    this.context.drawImage(sheet, (width - sheet.width) / 2, (height - sheet.height) / 2);
+    this.context.filter = "none";
+    this.empty = false;
+    if (strokes && !exact) this.centre();
+  }
+
   // Mean of the fine pixels under each coarse one.
   read() {
     const fine = this.context.getImageData(0, 0, this.canvas.width, this.canvas.height).data;
@@ -91,4 +115,26 @@ export class Drawing {
     );
     this.empty = false;
   }
+}
+
+const grey = (data, i) => (data[i] + data[i + 1] + data[i + 2]) / 3;
+
+function inkIsDark(data) {
+  let [sum, weight] = [0, 0];
+  for (let i = 0; i < data.length; i += 4) {
+    sum += grey(data, i) * data[i + 3];
+    weight += data[i + 3];
+  }
+  return sum < 127.5 * weight;
+}
+
+function borderIsLight(context) {
+  const { width, height } = context.canvas;
+  const sides = [[0, 0, width, 1], [0, height - 1, width, 1], [0, 0, 1, height], [width - 1, 0, 1, height]];
+  let [sum, count] = [0, 0];
+  for (const side of sides) {
+    const { data } = context.getImageData(...side);
+    for (let i = 0; i < data.length; i += 4, count++) sum += grey(data, i);
+  }
+  return sum > 127.5 * count;
 }

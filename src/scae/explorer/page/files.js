@@ -1,4 +1,7 @@
-// Files dropped on the stage or chosen by button.
+// Files dropped on the page or chosen by button. The browser decodes them; the server only ever
+// sees pictures of the model's size.
+const MAX_BYTES = 30e6;
+
 export function listenToFiles(stage, button, input, opened) {
   button.addEventListener("click", () => input.click());
   input.addEventListener("change", () => {
@@ -19,4 +22,13 @@ export function listenToFiles(stage, button, input, opened) {
     const file = event.dataTransfer?.files[0];
     if (file) opened(file);
   });
+}
+
+export async function readBitmap(file) {
+  if (file.size > MAX_BYTES) throw new Error("This file is larger than 30 MB; use a smaller picture.");
+  try {
+    return await createImageBitmap(file);
+  } catch {
+    throw new Error("This file is not a picture that the browser can read.");
+  }
 }

@@ -9,7 +9,8 @@ const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 export class Handles {
   constructor(stage, changed) {
     Object.assign(this, { stage, changed, edit: null });
-    const unit = stage.model.width / 28;
+    const unit = stage.width / 28;
+    this.rim = 0.8 * unit;
     this.frame = element("path");
     this.move = this.handle("move", "Move", this.frame);
     this.knobs = ["turn", "size"].map((kind) => [
@@ -23,7 +24,7 @@ export class Handles {
     stage.svg.append(this.group);
   }
 
-  // `box` is [left, top, right, bottom] around what the object draws before it is moved.
+  // An edit is made by `startEdit`; null hides the handles.
   show(edit) {
     this.edit = edit;
     this.group.style.display = edit ? "" : "none";
@@ -33,15 +34,15 @@ export class Handles {
   place() {
     const { box: [left, top, right, bottom], change } = this.edit;
     const centre = [(left + right) / 2, (top + bottom) / 2];
-    const shift = about(centre, change);
+    const shift = shiftOf(this.edit);
     const at = (x, y) => this.stage.toPixels(apply(shift, [x, y]));
     const corners = [at(left, top), at(right, top), at(right, bottom), at(left, bottom)];
     this.frame.setAttribute("d", path(corners));
     const tops = [at(centre[0], top - REACH / change.scale), at(right, bottom)];
     this.knobs.forEach((circles, i) =>
       circles.forEach((circle) => {
-        circle.setAttribute("cx", clamp(tops[i][0], 0.5, this.stage.model.width - 0.5));
-        circle.setAttribute("cy", clamp(tops[i][1], 0.5, this.stage.model.height - 0.5));
+        circle.setAttribute("cx", clamp(tops[i][0], this.stage.left + this.rim, this.stage.left + this.stage.width - this.rim));
+        circle.setAttribute("cy", clamp(tops[i][1], this.stage.top + this.rim, this.stage.top + this.stage.height - this.rim));
       }),
     );
     this.centre = centre;
@@ -122,14 +123,19 @@ export class Handles {
   }
 }
 
-// A new edit of an object: its pose and the frame of what it draws, as yet unmoved.
-export function startEdit(pose, quads) {
-  const xs = quads.flat().map(([x]) => clamp(x, -1, 1));
-  const ys = quads.flat().map(([, y]) => clamp(y, -1, 1));
-  const box = xs.length
+// A new edit of an object, as yet unmoved: its frame lies around the given points.
+export function startEdit(points, [x, y] = [0, 0]) {
+  const xs = points.map(([u]) => clamp(u, -1, 1));
+  const ys = points.map(([, v]) => clamp(v, -1, 1));
+  const box = points.length
     ? [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)]
-    : [pose[2] - 0.3, pose[5] - 0.3, pose[2] + 0.3, pose[5] + 0.3];
-  return { pose, box, change: still() };
+    : [x - 0.3, y - 0.3, x + 0.3, y + 0.3];
+  return { box, change: still() };
+}
+
+// The transform that an edit makes of the whole object.
+export function shiftOf({ box: [left, top, right, bottom], change }) {
+  return about([(left + right) / 2, (top + bottom) / 2], change);
 }
 
 export const isMoved = ({ change }) => JSON.stringify(change) !== JSON.stringify(still());

@@ -1,21 +1,24 @@
 // The page of an image model: what is shown follows from one state and the server's last answer.
-import { get, latestOnly, post, postFile } from "./api.js";
+import { get, latestOnly, post } from "./api.js";
 import { make } from "./capsules.js";
-import { UNEXPLAINED, tint } from "./colours.js";
+import { colourOf } from "./colours.js";
 import { Drawing } from "./drawing.js";
 import { digits, drawExample } from "./examples.js";
-import { listenToFiles } from "./files.js";
-import { Handles, isMoved, startEdit } from "./handles.js";
+import { listenToFiles, readBitmap } from "./files.js";
+import { Handles, isMoved, shiftOf, startEdit } from "./handles.js";
 import { startMap } from "./map.js";
 import { say } from "./notice.js";
 import { ObjectList } from "./object-list.js";
 import { PRESENT, PartGrid, describe } from "./part-grid.js";
 import { listenToPen } from "./pen.js";
 import { decode, encode, show, showBoth } from "./pixels.js";
-import { about, compose, quad } from "./pose.js";
+import { compose, middle, quad } from "./pose.js";
 import { Stage } from "./stage.js";
+import { Steps } from "./steps.js";
 
 const $ = (id) => document.getElementById(id);
+const STEPS = { picture: "Picture", parts: "Parts", objects: "Objects", votes: "Votes", drawn: "Drawn" };
+const some = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 export async function startImages(model) {
   $("about").textContent =
@@ -31,26 +34,27 @@ class ImagePage {
     this.model = model;
     this.drawing = new Drawing(model.width, model.height, model.channels);
     this.stage = new Stage(model);
-    this.handles = new Handles(this.stage, () => this.refresh());
+    this.handles = new Handles(this.stage, () => this.dragged());
     this.off = { part: new Set(), object: new Set() };
     this.edits = new Map();
     this.hover = null;
     this.chosen = null;
-    this.view = "picture";
-    this.answer = { parts: [], objects: [], alone: {} };
-    this.objects = new ObjectList($("objects"), model.objects, this.actions("object"), true);
+    this.answer = { parts: [], objects: [] };
+    this.steps = new Steps($("steps"), STEPS, "objects", () => this.choose(null));
+    this.objects = new ObjectList($("objects"), $("unused"), model.objects, this.actions("object"), true);
     this.parts = new PartGrid($("parts"), model, this.actions("part"));
-    this.refresh = latestOnly(
-      () => post("/api/explain", this.question()),
-      (answer) => this.take(answer),
-      (error) => say(error.message, true),
-    );
+    const failed = (error) => say(error.message, true);
+    this.refresh = latestOnly(() => post("/api/explain", this.image()), (answer) => this.take(answer), failed);
+    this.redraw = latestOnly(() => this.askMoved(), (answer) => this.takeMoved(answer), failed);
     this.listen();
   }
 
   actions(kind) {
     return {
-      look: (index) => this.look(index === null ? null : { kind, index }),
+      look: (index) => {
+        this.hover = index === null ? null : { kind, index };
+        this.paint();
+      },
       choose: (index) => this.choose(kind, index),
       toggle: (index, on) => {
         this.off[kind][on ? "delete" : "add"](index);
@@ -67,10 +71,7 @@ class ImagePage {
     $("reset").addEventListener("click", () => this.reset());
     $("random").hidden = !this.model.pictures;
     $("random").addEventListener("click", () => this.pick(Math.floor(Math.random() * this.model.pictures)));
-    for (const radio of document.querySelectorAll("[name=view]")) {
-      radio.addEventListener("change", () => this.setView(radio.value));
-    }
-    for (const digit of digits) {
+    for (const digit of this.model.strokes ? digits : []) {
       const button = make("button", { type: "button", textContent: digit });
       button.setAttribute("aria-label", `Draw a ${digit}`);
       button.addEventListener("click", () => (drawExample(this.drawing, digit), this.drawn()));
@@ -82,26 +83,29 @@ class ImagePage {
   }
 
   drawFirst() {
-    if (this.model.digits) drawExample(this.drawing, 4);
-    if (this.model.pictures && !this.model.digits) this.pick(0);
-    else this.drawn();
+    if (this.model.pictures) return this.pick(0);
+    if (this.model.strokes) drawExample(this.drawing, 4);
+    return this.drawn();
   }
 
   // The picture changed: what was moved in the old one has no meaning in the new one.
   drawn() {
+    say("");
     this.pixels = this.drawing.read();
     this.edits.clear();
-    if (this.chosen?.kind === "object") this.chosen = null;
-    this.setView("picture");
+    if (this.chosen?.kind === "object") this.choose(null);
+    if (this.steps.value === "drawn") this.steps.show("objects");
     $("hint").hidden = !this.drawing.empty;
+    this.stage.showPixels(this.pixels);
     this.refresh();
   }
 
   async pick(index) {
     try {
       const { pixels, label } = await get(`/api/picture?index=${index}`);
-      this.load(pixels);
-      say(`Picture ${index} of ${this.model.pictures}${label && `, class ${label}`}.`);
+      this.drawing.load(decode(pixels));
+      this.drawn();
+      say(`Picture ${index} of ${this.model.dataset}${label && `, class ${label}`}.`);
     } catch (error) {
       say(error.message, true);
     }
@@ -109,97 +113,132 @@ class ImagePage {
 
   async openFile(file) {
     try {
-      if (file.size > 1e6) throw new Error("This file is larger than 1 MB; use a smaller picture.");
-      const { pixels, note } = await postFile("/api/open", file);
-      this.load(pixels);
-      say(note);
+      this.drawing.open(await readBitmap(file), this.model.strokes);
+      this.drawn();
+      say(`${file.name} opened.`);
     } catch (error) {
       say(error.message, true);
     }
   }
 
-  load(text) {
-    this.drawing.load(decode(text));
-    this.drawn();
-  }
-
-  question() {
-    const poses = [...this.edits].filter(([, edit]) => isMoved(edit)).map(([object, edit]) => {
-      const [left, top, right, bottom] = edit.box;
-      const shift = about([(left + right) / 2, (top + bottom) / 2], edit.change);
-      return { object, pose: compose(shift, edit.pose) };
-    });
+  image() {
     return {
-      pixels: encode(this.pixels), poses,
+      pixels: encode(this.pixels),
       parts_off: [...this.off.part], objects_off: [...this.off.object],
     };
   }
 
+  moved() {
+    return [...this.edits].filter(([, edit]) => isMoved(edit));
+  }
+
+  askMoved() {
+    const moved = this.moved().map(([object, edit]) => ({ object, pose: compose(shiftOf(edit), edit.pose) }));
+    const { from_objects } = this.answer;
+    if (!moved.length) return { from_objects, alone: this.answer.alone };
+    return post("/api/move", { image: this.image(), moved });
+  }
+
+  // Frames follow the hand at once, strokes as soon as the server has drawn them.
+  dragged() {
+    this.paint();
+    this.redraw();
+  }
+
   take(answer) {
-    const alone = Object.fromEntries(Object.entries(answer.alone).map(([k, text]) => [k, decode(text)]));
-    this.answer = { ...answer, alone };
+    this.answer = answer;
     this.seen = { parts: decode(answer.from_parts), objects: decode(answer.from_objects) };
     this.shares = decode(answer.shares);
+    this.objects.rows.forEach(({ face }) => (face.width = this.model.width)); // clears
+    for (const [k, edit] of this.edits) if (!isMoved(edit)) this.edits.delete(k);
+    if (this.chosen?.kind === "object") this.handles.show(this.editOf(this.chosen.index));
+    this.takeMoved(answer);
+    if (this.moved().length) this.redraw();
+  }
+
+  takeMoved({ from_objects, alone }) {
     const { width, height, channels } = this.model;
+    this.seen.objects = decode(from_objects);
     show($("from-parts"), this.seen.parts, width, height, channels);
     show($("from-objects"), this.seen.objects, width, height, channels);
     showBoth($("from-both"), this.seen.parts, this.seen.objects, width, height, channels);
-    this.objects.rows.forEach(({ face }, k) => {
-      if (alone[k]) show(face, alone[k], width, height, channels);
-      else face.width = width; // clears
-    });
-    $("reset").disabled = !(this.off.part.size || this.off.object.size || [...this.edits.values()].some(isMoved));
-    this.fitFrame();
+    for (const [k, picture] of Object.entries(alone)) {
+      show(this.objects.rows[k].face, decode(picture), width, height, channels);
+    }
     this.paint();
-  }
-
-  // The frame of an object that was not moved follows what the model infers.
-  fitFrame() {
-    for (const [k, edit] of this.edits) if (!isMoved(edit)) this.edits.delete(k);
-    if (this.chosen?.kind === "object") this.handles.show(this.editOf(this.chosen.index));
   }
 
   paint() {
     const { answer, off } = this;
     const look = this.hover ?? this.chosen;
-    const lit = new Set();
-    answer.parts.forEach((part, m) => {
-      const mine = part.object === look?.index && !part.unexplained && part.presence >= PRESENT;
-      if (look?.kind === "part" ? m === look.index : look && mine) lit.add(m);
-    });
-    if (this.seen) this.stage.showPixels(this.view, this.pixels, this.seen);
-    this.stage.showOutlines(answer.parts, off.part, look);
-    this.showGlow(look, lit);
-    const pressed = (kind) => (this.chosen?.kind === kind ? this.chosen.index : null);
-    this.objects.update(answer.objects, off.object, pressed("object"), "parts");
-    this.parts.update(answer.parts, off.part, pressed("part"), lit);
-    $("caption").textContent = this.caption(look, lit);
+    const chosen = this.chosen?.kind === "object" ? this.chosen.index : null;
+    const step = this.steps.value;
+    const lit = new Set(answer.parts.flatMap((part, m) => (this.isLit(part, m, look) ? [m] : [])));
+    if (this.seen) {
+      if (chosen !== null) this.stage.showPixels(this.seen.objects);
+      else if (step === "drawn") this.stage.showBoth(this.seen);
+      else this.stage.showPixels(this.pixels);
+    }
+    const shifts = new Map(this.moved().map(([k, edit]) => [k, shiftOf(edit)]));
+    this.stage.showFrames(answer.parts, off.part, { step, look, chosen, shifts });
+    const layers = this.glow(look, lit, chosen, step);
+    this.stage.showGlow(layers);
+    $("stage").classList.toggle("dim", Boolean(layers.length) || (chosen === null && ["parts", "votes"].includes(step)));
+    this.objects.update(answer.objects, off.object, chosen, "parts");
+    this.parts.update(answer.parts, off.part, this.chosen?.kind === "part" ? this.chosen.index : null, lit);
+    $("caption").textContent = look ? this.captionOf(look, lit) : this.captionOfStep(step);
+    $("reset").disabled = !(off.part.size || off.object.size || shifts.size);
   }
 
-  showGlow(look, lit) {
-    $("stage").classList.toggle("dim", look !== null);
-    if (!look || !this.shares || !lit.size) return this.stage.showGlow(null);
+  isLit(part, m, look) {
+    if (look?.kind === "part") return m === look.index;
+    return look !== null && part.object === look.index && part.presence >= PRESENT;
+  }
+
+  // Pixels in the colours of the objects that explain them: of all, or of what is looked at.
+  glow(look, lit, chosen, step) {
+    if (!this.shares || chosen !== null || (!look && step !== "objects")) return [];
     const size = this.model.width * this.model.height;
-    const sum = new Float64Array(size);
-    for (const m of lit) for (let i = 0; i < size; i++) sum[i] += this.shares[m * size + i];
-    const part = this.answer.parts[[...lit][0]];
-    const colour = part.unexplained ? UNEXPLAINED : tint(part.object);
-    return this.stage.showGlow(sum, colour);
+    const layers = new Map();
+    this.answer.parts.forEach(({ object }, m) => {
+      if (look && !lit.has(m)) return;
+      if (!layers.has(object)) layers.set(object, { shares: new Float64Array(size), colour: colourOf(object) });
+      const { shares } = layers.get(object);
+      for (let i = 0; i < size; i++) shares[i] += this.shares[m * size + i];
+    });
+    return [...layers.values()];
   }
 
-  caption(look, lit) {
-    if (look?.kind === "part") return describe(look.index, this.answer.parts[look.index]);
-    const count = this.answer.parts.filter((part, m) => part.presence >= PRESENT && !this.off.part.has(m));
-    if (!look) return count.length ? `${count.length} parts found.` : "";
-    const { presence = 0 } = this.answer.objects[look.index] ?? {};
-    const which = [...lit].join(", ");
-    const parts = lit.size ? `it explains part${lit.size > 1 ? "s" : ""} ${which}` : "it explains no part";
-    return `Object ${look.index}: presence ${presence.toFixed(2)}, ${parts}.`;
+  captionOf({ kind, index }, lit) {
+    if (kind === "part") return describe(index, this.answer.parts[index]);
+    const { presence = 0 } = this.answer.objects[index] ?? {};
+    const parts = lit.size ? `it explains part${lit.size > 1 ? "s" : ""} ${[...lit].join(", ")}` : "it explains no part";
+    return `Object ${index}: presence ${presence.toFixed(2)}, ${parts}.`;
   }
 
-  look(hover) {
-    this.hover = hover;
-    this.paint();
+  captionOfStep(step) {
+    const { model, answer, off } = this;
+    const present = answer.parts.flatMap((part, m) =>
+      (part.presence >= PRESENT && !off.part.has(m) ? [{ ...part, m }] : []));
+    if (step === "picture") return `The picture: ${model.width}×${model.height} pixels.`;
+    if (step === "parts") return `${present.length} of ${model.parts} parts found. Each is a small template with a pose, framed here.`;
+    if (step === "drawn") return "Drawn from the parts (red) and from the objects' votes (green); yellow where both agree.";
+    const explained = present.filter(({ object }) => object >= 0);
+    if (step === "objects") return this.captionOfObjects(present, explained);
+    const far = explained.map(({ m, pose, vote }) => {
+      const [a, b] = [pose, vote].map((at) => this.stage.centre(m, at));
+      return Math.hypot(a[0] - b[0], a[1] - b[1]);
+    });
+    const mean = far.reduce((sum, d) => sum + d, 0) / Math.max(1, far.length);
+    return `Every object votes for the poses of its parts (dashed). The votes are ${mean.toFixed(1)} pixels off on average.`;
+  }
+
+  captionOfObjects(present, explained) {
+    const counts = new Map();
+    for (const { object } of explained) counts.set(object, (counts.get(object) ?? 0) + 1);
+    const told = [...counts].sort((a, b) => b[1] - a[1]).map(([k, n]) => `object ${k} explains ${n}`);
+    if (!told.length) return "No object explains any part.";
+    return `${some(counts.size, "object")} for ${some(present.length, "part")}: ${told.join(", ")}.`;
   }
 
   choose(kind, index) {
@@ -213,20 +252,12 @@ class ImagePage {
 
   editOf(k) {
     if (!this.edits.has(k)) {
-      const mine = this.answer.parts.filter(
-        (part) => part.object === k && !part.unexplained && part.presence >= PRESENT,
-      );
+      const corners = this.answer.parts.flatMap((part, m) =>
+        (part.object === k && part.presence >= PRESENT ? quad(part.vote, this.stage.boxes[m]) : []));
       const { pose } = this.answer.objects[k] ?? { pose: [1, 0, 0, 0, 1, 0] };
-      this.edits.set(k, startEdit(pose, mine.map((part) => quad(part.vote))));
+      this.edits.set(k, { pose, ...startEdit(corners, middle(pose)) });
     }
     return this.edits.get(k);
-  }
-
-  setView(view) {
-    this.view = view;
-    document.querySelector(`[name=view][value=${view}]`).checked = true;
-    if (this.chosen?.kind !== "object") this.handles.show(null);
-    this.paint();
   }
 
   reset() {
@@ -234,8 +265,7 @@ class ImagePage {
     this.off.object.clear();
     this.edits.clear();
     for (const box of document.querySelectorAll("#images .part input, #images .object input")) box.checked = true;
-    this.chosen = null;
-    this.handles.show(null);
+    this.choose(null);
     this.refresh();
   }
 }

@@ -9,21 +9,22 @@ const canvas = document.getElementById("map");
 const note = document.getElementById("map-note");
 const caption = document.getElementById("map-caption");
 
-export async function startMap(model, open) {
+// The map is computed when it is first opened.
+export function startMap(model, open) {
   card.hidden = false;
+  card.addEventListener("toggle", () => show(model, open), { once: true });
+}
+
+async function show(model, open) {
   note.textContent = "is being computed …";
-  let map;
-  do {
-    await new Promise((resolve) => setTimeout(resolve, map ? 1500 : 300));
-    map = await get("/api/map");
-  } while (map.state === "computing");
-  if (map.state !== "ready") {
-    card.hidden = true;
-    return;
+  try {
+    const map = await get("/api/map");
+    note.textContent = `${map.points.length} pictures of ${model.dataset}, coloured by ${map.grouped_by}`;
+    const view = new MapView(map, open);
+    new ResizeObserver(() => view.draw()).observe(canvas);
+  } catch (error) {
+    note.textContent = error.message;
   }
-  note.textContent = `${map.points.length} pictures of ${model.pictures_from}, coloured by ${map.grouped_by}`;
-  const view = new MapView(map, open);
-  new ResizeObserver(() => view.draw()).observe(canvas);
 }
 
 class MapView {

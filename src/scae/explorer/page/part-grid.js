@@ -1,9 +1,10 @@
 // Parts as tiles: the template, how present it is, and the colour of the object explaining it.
 import { Capsules, make, makeSwitch } from "./capsules.js";
-import { UNEXPLAINED, tint } from "./colours.js";
+import { colourOf } from "./colours.js";
 import { decode, show } from "./pixels.js";
 
 export const PRESENT = 0.1;
+const INK = 90; // of 255
 
 export class PartGrid {
   constructor(host, model, on) {
@@ -35,7 +36,7 @@ export class PartGrid {
       const part = parts[m];
       const presence = part?.presence ?? 0;
       node.style.setProperty("--presence", presence);
-      node.style.setProperty("--tint", !part || part.unexplained ? UNEXPLAINED : tint(part.object));
+      node.style.setProperty("--tint", colourOf(part?.object ?? -1));
       node.classList.toggle("off", off.has(m));
       node.classList.toggle("lit", lit.has(m));
       button.setAttribute("aria-pressed", String(chosen === m));
@@ -47,6 +48,24 @@ export class PartGrid {
 export function describe(m, part) {
   if (!part) return `Part ${m}`;
   if (part.presence < PRESENT) return `Part ${m} is absent (presence ${part.presence.toFixed(2)}).`;
-  const who = part.unexplained ? "no object explains it" : `explained by object ${part.object}`;
+  const who = part.object < 0 ? "no object explains it" : `explained by object ${part.object}`;
   return `Part ${m}: presence ${part.presence.toFixed(2)}, ${who}.`;
+}
+
+// The box [left, top, right, bottom] around what a template draws, in its own coordinates.
+export function inkBoxes({ template_size: size, channels, parts, templates }) {
+  const bytes = decode(templates);
+  return Array.from({ length: parts }, (_, m) => {
+    const box = [1, 1, -1, -1];
+    for (let i = 0; i < size * size; i++) {
+      const value = bytes[channels * (m * size * size + i)];
+      if (value < INK) continue;
+      const at = [i % size, Math.floor(i / size)];
+      for (const c of [0, 1]) {
+        box[c] = Math.min(box[c], (2 * at[c]) / size - 1);
+        box[c + 2] = Math.max(box[c + 2], (2 * (at[c] + 1)) / size - 1);
+      }
+    }
+    return box[2] > box[0] ? box : [-1, -1, 1, 1];
+  });
 }

@@ -41,11 +41,20 @@ export function showBoth(canvas, parts, objects, width, height, channels) {
   paint(canvas, width, height, (i) => [grey(parts, i), grey(objects, i), 0, 255]);
 }
 
-// The pixels a part explains, in its colour; `shares` are bytes, one per pixel.
-export function glow(canvas, shares, width, height, colour) {
-  const [red, green, blue] = rgb(colour);
-  const gain = Math.min(4, 255 / shares.reduce((most, share) => Math.max(most, share), 1));
-  paint(canvas, width, height, (i) => [red, green, blue, gain * shares[i]]);
+const GLOW = 190; // opacity of the brightest pixel, of 255
+
+// Pixels that parts explain, each layer { shares, colour } in its colour; shares are 0 to 255.
+export function glow(canvas, layers, width, height) {
+  const colours = layers.map(({ colour }) => rgb(colour));
+  const total = new Float64Array(width * height);
+  for (const { shares } of layers) shares.forEach((share, i) => (total[i] += share));
+  const gain = Math.min(3, GLOW / total.reduce((most, share) => Math.max(most, share), 1));
+  paint(canvas, width, height, (i) => {
+    if (!total[i]) return [0, 0, 0, 0];
+    const mixed = [0, 1, 2].map((c) =>
+      layers.reduce((sum, { shares }, l) => sum + (colours[l][c] * shares[i]) / total[i], 0));
+    return [...mixed, gain * total[i]];
+  });
 }
 
 const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });

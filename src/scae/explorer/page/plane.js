@@ -1,15 +1,18 @@
 // The plane of a constellation model: points to add, move and take away, and votes on it.
-import { UNEXPLAINED, tint } from "./colours.js";
+import { colourOf, tint } from "./colours.js";
+import { apply } from "./pose.js";
 import { element, path } from "./svg.js";
 
 const STEP = 0.05;
-const MOST = 64;
+const MAX_POINTS = 64;
+const EDGE = 1.08;
 const clamp = (value) => Math.min(1, Math.max(-1, value));
 
 export class Plane {
   constructor(svg, changed) {
     Object.assign(this, { svg, changed, points: [], cursor: [0, 0] });
-    svg.setAttribute("viewBox", "-1.08 -1.08 2.16 2.16");
+    Object.assign(this, { left: -EDGE, top: -EDGE, width: 2 * EDGE, height: 2 * EDGE });
+    svg.setAttribute("viewBox", `${-EDGE} ${-EDGE} ${2 * EDGE} ${2 * EDGE}`);
     this.ballots = element("g");
     this.dots = element("g");
     this.cross = element("path", { class: "cross", d: "M-.06 0H.06M0 -.06V.06" });
@@ -19,22 +22,31 @@ export class Plane {
     svg.addEventListener("keydown", (event) => this.key(event));
   }
 
-  at(event) {
+  // The handles of an object ask for these two; the plane has no pixels of its own.
+  toPixels(point) {
+    return point;
+  }
+
+  fromEvent(event) {
     const box = this.svg.getBoundingClientRect();
-    const scale = 2.16 / box.width;
-    return [clamp((event.clientX - box.left) * scale - 1.08), clamp((event.clientY - box.top) * scale - 1.08)];
+    const scale = this.width / box.width;
+    return [(event.clientX - box.left) * scale - EDGE, (event.clientY - box.top) * scale - EDGE];
+  }
+
+  at(event) {
+    return this.fromEvent(event).map(clamp);
   }
 
   set(points) {
-    this.points = points.slice(0, MOST);
+    this.points = points.slice(0, MAX_POINTS);
     this.changed();
   }
 
   press(event) {
-    if (event.button !== 0) return;
+    if (event.button !== 0 || event.target.closest(".handle")) return;
     const dot = event.target.closest(".point");
     if (dot) return this.dragPoint(event, Number(dot.dataset.index));
-    if (this.points.length < MOST) this.set([...this.points, this.at(event)]);
+    if (this.points.length < MAX_POINTS) this.set([...this.points, this.at(event)]);
   }
 
   // A press without movement takes the point away.
@@ -62,6 +74,7 @@ export class Plane {
   }
 
   key(event) {
+    if (event.target.closest(".handle")) return;
     const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
     const dot = event.target.closest(".point");
     const index = dot && Number(dot.dataset.index);
@@ -76,29 +89,35 @@ export class Plane {
       this.cursor = shift(this.cursor);
       this.cross.setAttribute("transform", `translate(${this.cursor.join(" ")})`);
     } else if (!dot && (event.key === "Enter" || event.key === " ")) {
-      if (this.points.length < MOST) this.set([...this.points, [...this.cursor]]);
+      if (this.points.length < MAX_POINTS) this.set([...this.points, [...this.cursor]]);
     } else return;
     event.preventDefault();
   }
 
   // Nodes are kept, so that a focused or dragged point stays the same element.
-  draw(answer, look) {
+  // `shifts` has the transform of each object that was dragged.
+  draw(answer, { step, look, shifts }) {
     while (this.dots.children.length > this.points.length) this.dots.lastChild.remove();
     while (this.dots.children.length < this.points.length) this.dots.append(makePoint(this.dots.children.length));
     this.points.forEach(([x, y], i) => {
       const node = this.dots.children[i];
-      const object = answer.points[i]?.object ?? -1;
+      const object = answer.points[i] ?? -1;
+      const told = step !== "points" || look !== null;
       node.setAttribute("transform", `translate(${x} ${y})`);
-      node.firstChild.setAttribute("fill", object < 0 ? UNEXPLAINED : tint(object));
-      node.lastChild.textContent = object < 0 ? "?" : object;
+      node.firstChild.setAttribute("fill", colourOf(told ? object : -1));
+      node.lastChild.textContent = !told ? "" : object < 0 ? "?" : object;
       node.setAttribute("opacity", look === null || look === object ? 1 : 0.3);
       const who = object < 0 ? "no object" : `object ${object}`;
       node.setAttribute("aria-label", `Point ${i + 1}, ${who}. Arrows move it, Delete takes it away.`);
     });
-    const present = ({ presence }, k) => (look === null ? presence > 0.3 : k === look);
-    this.ballots.replaceChildren(
-      ...answer.objects.flatMap((object, k) => (present(object, k) ? [ballot(object.votes, tint(k))] : [])),
-    );
+    const shown = ({ used }, k) => (look === null ? step === "votes" && used : k === look);
+    const ballots = answer.objects.flatMap((object, k) => {
+      if (!shown(object, k)) return [];
+      const shift = shifts.get(k);
+      const votes = object.votes.map((vote) => (shift ? { ...vote, at: apply(shift, vote.at) } : vote));
+      return [ballot(votes, tint(k))];
+    });
+    this.ballots.replaceChildren(...ballots);
   }
 }
 

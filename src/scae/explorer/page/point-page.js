@@ -1,26 +1,31 @@
 // The page of a constellation model.
 import { get, latestOnly, post } from "./api.js";
+import { Handles, isMoved, shiftOf, startEdit } from "./handles.js";
 import { say } from "./notice.js";
 import { ObjectList } from "./object-list.js";
 import { Plane } from "./plane.js";
+import { Steps } from "./steps.js";
 
 const $ = (id) => document.getElementById(id);
+const STEPS = { points: "Points", objects: "Objects", votes: "Votes" };
 const SQUARE = [[-1, -1], [1, -1], [1, 1], [-1, 1]];
 const TRIANGLE = [[-1, 0], [1, -1], [1, 1]];
+const MIN_VOTE = 0.05;
 
 export async function startPoints(model) {
   $("about").textContent =
     `Model ${model.name}: ${model.objects} objects with ${model.votes} votes each`;
   const off = new Set();
+  const edits = new Map();
   let hover = null;
   let chosen = null;
   let answer = { points: [], objects: [] };
 
   const paint = () => {
-    plane.draw(answer, hover ?? chosen);
+    const shifts = new Map([...edits].filter(([, edit]) => isMoved(edit)).map(([k, edit]) => [k, shiftOf(edit)]));
+    plane.draw(answer, { step: steps.value, look: hover ?? chosen, shifts });
     list.update(answer.objects, off, chosen, "points");
-    const count = plane.points.length;
-    $("plane-caption").textContent = count ? caption(answer, count) : "Click here to add points.";
+    $("plane-caption").textContent = caption(answer, plane.points.length, steps.value);
   };
   const refresh = latestOnly(
     () => post("/api/explain", { points: plane.points, objects_off: [...off] }),
@@ -30,19 +35,29 @@ export async function startPoints(model) {
     },
     (error) => say(error.message, true),
   );
+  // New points have other votes, so an object that was dragged is let go.
   const plane = new Plane($("plane"), () => {
-    paint();
+    edits.clear();
+    choose(null);
     refresh();
   });
-  const list = new ObjectList($("capsules"), model.objects, {
+  const handles = new Handles(plane, () => paint());
+  const choose = (index) => {
+    chosen = index === null || chosen === index ? null : index;
+    if (chosen !== null && !edits.has(chosen)) {
+      const votes = answer.objects[chosen]?.votes ?? [];
+      edits.set(chosen, startEdit(votes.filter(({ presence }) => presence > MIN_VOTE).map(({ at }) => at)));
+    }
+    handles.show(chosen === null ? null : edits.get(chosen));
+    paint();
+  };
+  const steps = new Steps($("plane-steps"), STEPS, "votes", () => choose(null));
+  const list = new ObjectList($("capsules"), $("capsules-unused"), model.objects, {
     look: (index) => {
       hover = index;
       paint();
     },
-    choose: (index) => {
-      chosen = chosen === index ? null : index;
-      paint();
-    },
+    choose,
     toggle: (index, on) => {
       off[on ? "delete" : "add"](index);
       refresh();
@@ -66,9 +81,7 @@ export async function startPoints(model) {
   $("plane-triangle").addEventListener("click", () => add(TRIANGLE));
   $("plane-scene").addEventListener("click", another);
   window.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    chosen = null;
-    paint();
+    if (event.key === "Escape") choose(null);
   });
   add(SQUARE);
   add(TRIANGLE);
@@ -83,8 +96,13 @@ function somewhere(shape) {
   return shape.map(([u, v]) => [cos * u - sin * v + x, sin * u + cos * v + y]);
 }
 
-function caption({ points, objects }, count) {
-  const groups = objects.map((_, k) => points.filter(({ object }) => object === k).length);
+function caption({ points, objects }, count, step) {
+  if (!count) return "Click here to add points.";
+  const all = `${count} point${count > 1 ? "s" : ""}`;
+  if (points.length !== count) return `${all} …`;
+  if (step === "points") return `${all}. Next: which of them belong together?`;
+  const groups = objects.map((_, k) => points.filter((object) => object === k).length);
   const told = groups.flatMap((size, k) => (size ? [`object ${k} explains ${size}`] : []));
-  return `${count} point${count > 1 ? "s" : ""}: ${told.join(", ") || "no object explains any"}.`;
+  const votes = step === "votes" ? " Crosses: where the objects expect them." : "";
+  return `${all}: ${told.join(", ") || "no object explains any"}.${votes}`;
 }

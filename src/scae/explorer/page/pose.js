@@ -16,7 +16,11 @@ export function about([x, y], { scale, angle, dx, dy }) {
   return [cos, -sin, x + dx - cos * x + sin * y, sin, cos, y + dy - sin * x - cos * y];
 }
 
-export const CORNERS = [[-1, -1], [1, -1], [1, 1], [-1, 1]];
+const WHOLE = [-1, -1, 1, 1];
 
-// Corners of a template laid onto the image.
-export const quad = (pose) => CORNERS.map((corner) => apply(pose, corner));
+// Corners of a template, or of the box [left, top, right, bottom] in it, laid onto the image.
+export const quad = (pose, [left, top, right, bottom] = WHOLE) =>
+  [[left, top], [right, top], [right, bottom], [left, bottom]].map((corner) => apply(pose, corner));
+
+// Where the middle of a template lies.
+export const middle = ([, , x, , , y]) => [x, y];
