@@ -58,16 +58,14 @@ def reliability(
         folder = os.environ.get("SCAE_RELIABILITY_OUT")
         if not folder:
             return
-        from dataclasses import asdict
-
         from scae import files
-        from scae.bench.provenance import provenance
+        from scae.training.environment import describe
 
         settings = {k: v for k, v in os.environ.items() if k in SETTINGS}
         given = "".join(f"{k}={v} " for k, v in sorted(settings.items()))
         command = f"{given}pytest -m slow '{request.node.nodeid}'"
         Path(folder).mkdir(parents=True, exist_ok=True)
-        whole = {"command": command, "figures": figures, "provenance": asdict(provenance())}
+        whole = {"command": command, "figures": figures, "provenance": describe()}
         files.write_json(Path(folder) / f"{name}.json", whole)
 
     return record

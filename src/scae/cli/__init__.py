@@ -22,7 +22,6 @@ COMMANDS = {
     "explore": "a local web page to look inside a model",
     "export": "ONNX, safetensors or a torch program",
     "reproduce": "the paper's tables",
-    "bench": "speed of a training step, scaling and inference",
     "data": "list, check or download data sets",
     "presets": "every preset with its source and measured result",
 }
