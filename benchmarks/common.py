@@ -1,0 +1,150 @@
+"""What the benchmarks share: the timed step, its convolutions alone, rounds, and the record."""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from scae.config import ConstellationExperiment, Experiment, StackedConfig
+from scae.losses import loss_terms
+from scae.models import CapsuleModel, build
+from scae.models.part_encoder import KERNEL
+from scae.training.optimizers import build_optimizer
+
+Work = Callable[[], object]
+FOLDER = Path(__file__).parent
+BATCH = 128
+INK = 0.2  # share of MNIST's pixels that are not black
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """The options of every benchmark."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--preset", default="mnist")
+    parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--save", action="store_true", help="write a dated file beside this one")
+    return parser
+
+
+def generated_batch(experiment: Experiment, batch: int, points: int = 11) -> tuple[Tensor, ...]:
+    """Random images as sparse as digits, or random points of which half are present."""
+    generator = torch.Generator().manual_seed(0)
+    if isinstance(experiment, ConstellationExperiment):
+        positions = 2 * torch.rand(batch, points, 2, generator=generator) - 1
+        presence = (torch.rand(batch, points, generator=generator) < 0.5).float()
+        return positions * presence[..., None], presence
+    shape = batch, experiment.model.channels, *experiment.model.image_size
+    image = torch.rand(shape, generator=generator)
+    return (image * (torch.rand(shape, generator=generator) < INK),)
+
+
+def training_step(
+    model: CapsuleModel,
+    optimizer: Optimizer,
+    average: AveragedModel | None,
+    batch: tuple[Tensor, ...],
+    experiment: Experiment,
+) -> None:
+    """Forward, losses, backward, update and weight average, as `scae train` does them.
+
+    To be replaced by a call of the LightningModule's own step.
+    """
+    optimizer.zero_grad(set_to_none=True)
+    loss_terms(model, *batch).total(experiment.loss).backward()
+    optimizer.step()
+    if average is not None:
+        average.update_parameters(model)
+
+
+class Step:
+    """A model with its optimiser and one generated batch; call it to train for one step."""
+
+    def __init__(self, experiment: Experiment, batch: int = BATCH, points: int = 11) -> None:
+        torch.manual_seed(0)
+        self.experiment = experiment
+        self.model = build(experiment.model).train()
+        self.optimizer = build_optimizer(self.model, experiment.optimizer, batch)
+        decay = experiment.optimizer.average
+        self.average = None
+        if decay is not None:
+            self.average = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+        self.batch = generated_batch(experiment, batch, points)
+
+    def __call__(self) -> None:
+        training_step(self.model, self.optimizer, self.average, self.batch, self.experiment)
+
+
+def convolutions(config: StackedConfig, batch: int) -> Work:
+    """The part encoder's convolutions with bias and ReLU: forward, and backward to the weights."""
+    channels, layers = config.channels, []
+    for width, stride in zip(config.cnn_channels, config.cnn_strides, strict=True):
+        layers += [nn.Conv2d(channels, width, KERNEL, stride), nn.ReLU(inplace=True)]
+        channels = width
+    cnn = nn.Sequential(*layers).to(memory_format=torch.channels_last)
+    image = torch.rand(batch, config.channels, *config.image_size)
+    image = image.contiguous(memory_format=torch.channels_last)
+    upstream = torch.rand_like(cnn(image).detach())
+    weights = list(cnn.parameters())
+    return lambda: torch.autograd.grad(cnn(image), weights, upstream)
+
+
+def interleaved_medians(
+    works: Mapping[str, Work], rounds: int, warmup: int = 2
+) -> dict[str, float]:
+    """Median seconds of each. They take turns, so that a busy machine slows down all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(warmup + rounds):
+        for name in list(works) if turn % 2 else list(works)[::-1]:
+            begin = time.perf_counter()
+            works[name]()
+            if turn >= warmup:
+                seconds[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def peak_rss_mb() -> float:
+    """Peak resident memory of this process."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)
+
+
+def machine() -> dict[str, Any]:
+    """Date, processor, threads, load, versions and commit."""
+    processor = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next((x.split(": ")[1] for x in lines if x.startswith("model name")), processor)
+    git = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load": round(os.getloadavg()[0], 2),
+        "torch": torch.__version__,
+        "commit": commit or None,
+    }
+
+
+def save(name: str, result: Mapping[str, Any]) -> None:
+    """Write a result with its machine as `DATE-NAME.json`."""
+    about = machine()
+    path = FOLDER / f"{about['date']}-{name}.json"
+    path.write_text(json.dumps({**result, "machine": about}, indent=2) + "\n")
