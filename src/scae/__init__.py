@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from scae.errors import ScaeError
     from scae.estimator import CapsuleClusterer, ConstellationSegmenter
     from scae.presets import preset
-    from scae.training import train
+    from scae.training.train import train
 
 
 def __getattr__(name: str) -> Any:

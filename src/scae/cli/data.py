@@ -1,10 +1,11 @@
 """`scae data list|check|download`: which data sets are there, and are they complete."""
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import tyro
 
-from scae.cli.options import DataDir, choose, parse
+from scae.cli.options import DataDir, parse
 from scae.cli.output import results_only, show
 from scae.errors import ScaeError
 
@@ -39,20 +40,20 @@ class Download:
     """Print JSON."""
 
 
-ACTIONS = {
-    "list": "which data sets are there",
-    "check": "read them all and compare checksums",
-    "download": "fetch a data set",
-}
+Action = (
+    Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Check, tyro.conf.subcommand("check")]
+    | Annotated[Download, tyro.conf.subcommand("download")]
+)
 
 
 def command(arguments: list[str]) -> None:
     """Choose the action."""
-    action, rest = choose(arguments, "data", ACTIONS)
-    if action == "download":
-        _download(parse(Download, rest, "data download"))
+    options: Any = parse(Action, arguments, "data")  # type: ignore[arg-type]
+    if isinstance(options, Download):
+        _download(options)
     else:
-        _status(parse(Check if action == "check" else List, rest, f"data {action}"))
+        _status(options)
 
 
 def _status(options: List) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scae.cli.options import DataDir, Source, check_seed, parse
+from scae.cli.options import DataDir, Model, parse
 from scae.cli.output import results_only, show
 
 
@@ -10,7 +10,7 @@ from scae.cli.output import results_only, show
 class Evaluate:
     """Score a model on labelled data."""
 
-    model: Source
+    model: Model
     """Run folder, weights file or name of a shipped model."""
     data_dir: DataDir = None
     """Folder of data sets; default: SCAE_DATA, else downloads."""
@@ -29,7 +29,6 @@ class Evaluate:
 def command(arguments: list[str]) -> None:
     """Load, score, print."""
     options = parse(Evaluate, arguments, "evaluate")
-    check_seed(options.seed)
     with results_only(options.json):
         from scae.api import load_model
         from scae.cli.results import describe

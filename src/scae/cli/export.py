@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from scae.cli.options import Source, parse
+from scae.cli.options import Model, parse
 from scae.cli.output import needs, results_only, show
 
 Format = Literal["onnx", "safetensors", "program"]
@@ -15,7 +15,7 @@ SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "safetensors": "", "program": ".
 class Export:
     """Write a model as ONNX, safetensors or a torch program (torch.export)."""
 
-    model: Source
+    model: Model
     """Run folder, weights file or name of a shipped model."""
     format: Format = "onnx"
     """What to write."""

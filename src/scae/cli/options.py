@@ -18,4 +18,7 @@ def parse(
     options: type[Options], arguments: Sequence[str], command: str, default: Options | None = None
 ) -> Options:
     """The dataclass `options` filled from the command line; bad options end with exit code 2."""
-    return tyro.cli(options, prog=f"scae {command}", args=list(arguments), default=default)
+    found: Options = tyro.cli(  # type: ignore[assignment]
+        options, prog=f"scae {command}", args=list(arguments), default=default
+    )
+    return found

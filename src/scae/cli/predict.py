@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from scae.cli.options import Source, check_seed, parse
+from scae.cli.options import Model, parse
 from scae.cli.output import results_only, show
 
 
@@ -16,7 +16,7 @@ class Predict:
     and object.
     """
 
-    model: Source
+    model: Model
     """Run folder, weights file or name of a shipped model."""
     data: str
     """Image or folder of images, .npz or .npy file, CSV of points, or the name of a data set."""
@@ -33,7 +33,6 @@ class Predict:
 def command(arguments: list[str]) -> None:
     """Load, cluster, write."""
     options = parse(Predict, arguments, "predict")
-    check_seed(options.seed)
     with results_only(options.json):
         from scae.api import load_model
         from scae.prediction import predict

@@ -125,9 +125,11 @@ def _sized(options: TrainOwnImages) -> ImageExperiment:
 def _train(
     options: TrainImages | TrainPoints,
 ) -> tuple["TrainedRun | None", "Result | None", Path | None]:
+    from lightning.fabric.utilities.rank_zero import rank_zero_only
+
     from scae.api import Loaded
     from scae.data import training_batches
-    from scae.training import is_first_process, train
+    from scae.training import train
 
     experiment, data_dir = options.experiment, options.data_dir
     batches = training_batches(experiment, data_dir)
@@ -140,7 +142,7 @@ def _train(
         nodes=options.nodes,
         accelerator=options.accelerator,
     )
-    if not is_first_process():
+    if getattr(rank_zero_only, "rank", 0) not in (0, None):
         return None, None, None
     loaded = Loaded(run.model, run.experiment, run.folder)
     result: Any = None
@@ -153,9 +155,9 @@ def _train(
         files.write_json(run.folder / "evaluation.json", result.to_dict())
         print(describe(result), flush=True)
     if isinstance(experiment, ImageExperiment):
-        from scae.prediction import fit_clusters
+        from scae.prediction import keep_clusters
 
-        fit_clusters(loaded, data_dir)
+        keep_clusters(loaded, data_dir)
     if options.figures:
         from scae.figures import make_figures
 
