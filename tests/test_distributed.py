@@ -26,7 +26,9 @@ from training_runs import (
 
 def train_member(kind: str, folder: Path, world: int, resume: bool, training: dict) -> None:
     experiment = EXPERIMENTS[kind](**training)
-    experiment = replace(experiment, optimizer=replace(experiment.optimizer, clip=None))
+    # Adam would make a step of any gradient, however small, and rounding errors visible.
+    optimizer = replace(experiment.optimizer, name="rmsprop", clip=None)
+    experiment = replace(experiment, optimizer=optimizer)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"stderr{os.environ.get('RANK', 0)}", "w") as sys.stderr:
         try:
@@ -55,15 +57,13 @@ def test_two_halves_equal_one_whole(kind: str, tmp_path: Path) -> None:
     assert finish([*one, *two]) == [0, 0, 0]
     a, b = (read_metrics(tmp_path / name) for name in ("one", "two"))
     for term in a.keys() - {"images_per_second"}:
-        # Adam makes a step of lr of any gradient, however small: later steps differ more.
-        assert b[term] == pytest.approx(a[term], rel=1e-3, abs=1e-5, nan_ok=True), term
-        assert b[term][0] == pytest.approx(a[term][0], rel=1e-5, abs=1e-5, nan_ok=True), term
+        assert b[term] == pytest.approx(a[term], rel=1e-5, abs=1e-5, nan_ok=True), term
     weights = [
         weights_file.load_weights(tmp_path / name / "weights.safetensors")[1]
         for name in ("one", "two")
     ]
     for name, weight in weights[0].items():
-        torch.testing.assert_close(weights[1][name], weight, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(weights[1][name], weight, rtol=1e-4, atol=1e-5)
 
 
 def test_a_lost_process_stops_the_other_and_the_run_resumes(tmp_path: Path) -> None:

@@ -132,7 +132,8 @@ def test_all_tables_hold_the_papers_values_and_ours(tmp_path: Path) -> None:
     one, two, points = (path.read_text() for path in done.files)
     assert "| SCAE, LIN-MATCH | 98.7 (0.35) | **92.0 (2.00)** | −6.7 (p = " in one
     assert "| IIC (data augmentation), from the paper | 98.4 (0.6) | – | – |" in one
-    assert two.count("| full model |") == 2 and "affNIST-style: paper" in two
+    assert two.count("| full model |") == 2 and "affNIST-style (paper: affNIST): paper" in two
+    assert "| 92.2 (0.59) | **92.0 (2.00)** | −0.2 |" in two, "no test against other data"
     assert "| f) | no special features | 90.7 (2.25) |" in two
     assert "| baseline (points predicted directly) | 26, best | **8.0 (2.00)** | −18.0 |" in points
 

@@ -151,7 +151,7 @@ class Diagnostics(Callback):
 class Progress(TQDMProgressBar):
     """One line on the terminal: step, time left, speed, likelihoods and objects in use."""
 
-    BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{remaining} left{postfix}]"
+    BAR_FORMAT = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{remaining} left{postfix}]"
     SHORT = {"images_per_second": "images/s"}  # noqa: RUF012
 
     def __init__(self, name: str) -> None:

@@ -43,7 +43,7 @@ class CapsuleTraining(pl.LightningModule):
         self.fingerprint = fingerprint
         self.skipped_steps = 0
         self.nonfinite_in_a_row = 0
-        self.losses: dict[str, Tensor] = {}
+        self._loss = torch.zeros(())
         compiled = experiment.training.compile
         self._loss_terms = torch.compile(loss_terms) if compiled else loss_terms
         self._seconds_before = 0.0
@@ -82,13 +82,12 @@ class CapsuleTraining(pl.LightningModule):
                 "No term of the loss that depends on the weights has a weight above 0; set "
                 "loss.image, loss.part or another loss weight."
             )
-        named = {name: term.detach() for name, term in terms.named().items()}
-        self.losses = {"loss": loss.detach(), **named}
+        self._loss = loss.detach()
         if self._is_log_step:
-            shown = {name: self.losses.pop(name) for name in ("image_ll", "part_ll")}
-            self.log_dict(shown, prog_bar=True, sync_dist=True)
-            self.log_dict(self.losses, sync_dist=True)
-            self.losses |= shown
+            self.log("loss", self._loss, sync_dist=True)
+            for name, term in terms.named().items():
+                shown = name == "part_ll" or (name == "image_ll" and min_scale is not None)
+                self.log(name, term.detach(), prog_bar=shown, sync_dist=True)
             self.log("posterior_factor", posterior_factor_at(config.schedule, progress))
             if min_scale is not None:
                 self.log("min_scale", min_scale)
@@ -104,7 +103,7 @@ class CapsuleTraining(pl.LightningModule):
         """Clip the gradient's global norm, or drop a gradient that is not finite."""
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norm = get_total_norm(gradients)
-        finite = bool(torch.isfinite(norm) & torch.isfinite(self.losses["loss"]))
+        finite = bool(torch.isfinite(norm) & torch.isfinite(self._loss))
         if self.trainer.strategy.reduce_boolean_decision(finite, all=True):
             self.nonfinite_in_a_row = 0
             if gradient_clip_val is not None:
@@ -160,10 +159,9 @@ class CapsuleTraining(pl.LightningModule):
         self.skipped_steps += 1
         self.nonfinite_in_a_row += 1
         if self.skipped_steps == 1 and self.trainer.is_global_zero:
-            names = [n for n, value in self.losses.items() if not bool(torch.isfinite(value))]
-            cause = ", ".join(names) or "the gradient"
+            what = "gradient" if bool(torch.isfinite(self._loss)) else "loss"
             warnings.warn(
-                f"Step {self.global_step}: not finite: {cause}. The step was skipped; further "
-                "ones are counted as skipped_steps.",
+                f"Step {self.global_step}: the {what} is not finite, so the step is skipped; "
+                "further ones are counted as skipped_steps.",
                 stacklevel=1,
             )
