@@ -18,7 +18,5 @@ def parse(
     options: type[Options], arguments: Sequence[str], command: str, default: Options | None = None
 ) -> Options:
     """The dataclass `options` filled from the command line; bad options end with exit code 2."""
-    found: Options = tyro.cli(  # type: ignore[assignment]
-        options, prog=f"scae {command}", args=list(arguments), default=default
-    )
-    return found
+    given = tyro.MISSING_NONPROP if default is None else default
+    return tyro.cli(options, prog=f"scae {command}", args=list(arguments), default=given)
