@@ -78,9 +78,8 @@ def test_killed_trainings_end_with_identical_weights(kind: str, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EXPERIMENTS)
-def test_twenty_kills(kind: str, tmp_path: Path, reliability: Callable[..., None]) -> None:
+def test_twenty_kills(kind: str, tmp_path: Path) -> None:
     caught = check_killed(kind, tmp_path, kills=20, steps=600)
-    reliability(f"kills-{kind}", kills=20, caught_in_a_write=caught, identical=True)
     assert caught >= 3
 
 
