@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scae import kernels, packing
+from scae import kernels
+from scae.models import packing
 from scae.config import SetTransformerConfig
 from scae.kernels.attention import PackedAttention
 from scae.models.packing import Packing, packing_of
