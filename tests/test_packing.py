@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scae import kernels
-from scae.models import packing
 from scae.config import SetTransformerConfig
 from scae.kernels.attention import PackedAttention
+from scae.models import packing
 from scae.models.packing import Packing, packing_of
 from scae.models.set_transformer import PresenceForm, SetTransformer
 

@@ -10,8 +10,8 @@ LARGEST = 1 << 30
 def keep_freed_memory() -> None:
     """Let glibc reuse freed blocks up to a gigabyte instead of returning them to the system.
 
-    Otherwise every step maps and clears its large tensors anew: a tenth of its time. Does
-    nothing where the C library is another one.
+    Otherwise every step maps and clears its large tensors anew, 6 to 10 % of its time on
+    MNIST. Does nothing where the C library is another one.
     """
     try:
         libc = ctypes.CDLL("libc.so.6")
