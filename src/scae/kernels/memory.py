@@ -4,7 +4,7 @@ import ctypes
 
 # Parameters of glibc's mallopt: see `man mallopt`.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-LARGEST = 1 << 30
+MAX_BYTES = 1 << 30
 
 
 def keep_freed_memory() -> None:
@@ -17,5 +17,5 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL("libc.so.6")
     except OSError:
         return
-    libc.mallopt(M_MMAP_THRESHOLD, LARGEST)
-    libc.mallopt(M_TRIM_THRESHOLD, LARGEST)
+    libc.mallopt(M_MMAP_THRESHOLD, MAX_BYTES)
+    libc.mallopt(M_TRIM_THRESHOLD, MAX_BYTES)
