@@ -130,7 +130,7 @@ def constellation() -> ConstellationExperiment:
         data=ConstellationDataConfig(full_share=0.75),
         optimizer=recipe.POINTS,
         # Errors are poses of interlocked patterns: they fall slowly, and most at low rates.
-        training=TrainingConfig(steps=100_000, batch=64),
+        training=TrainingConfig(steps=40_000, batch=64),
     )
 
 
