@@ -120,16 +120,15 @@ def constellation() -> ConstellationExperiment:
             # gradient there) its second term outweighs all others a hundredfold.
             prior_within=0.0,
             prior_between=0.0,
-            # Table 4. Points go wrong where a pose is wrong, not for want of sparsity.
+            # Table 4.
             posterior_within=0.0,
             posterior_between=0.0,
             two_parts=10.0,  # appendix C: about 10 % error without it
         ),
-        # Full scenes leave no capsule free to mend another's votes, so poses have to be right;
-        # the paper's, a quarter, teach which capsules to switch off.
+        # Full scenes leave no capsule free to explain another's points; the paper's scenes, a
+        # quarter of the batch, teach which capsules to switch off.
         data=ConstellationDataConfig(full_share=0.75),
         optimizer=recipe.POINTS,
-        # Errors are poses of interlocked patterns: they fall slowly, and most at low rates.
         training=TrainingConfig(steps=40_000, batch=64),
     )
 
