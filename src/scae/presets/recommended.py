@@ -113,8 +113,6 @@ def constellation() -> ConstellationExperiment:
             # A vote surer than this pays two capsules for sharing one pattern; 0.1 is too blunt
             # to tell the points of interlocked patterns apart.
             min_scale=0.05,
-            # As in the text: a capsule that wins nothing learns to be absent, too.
-            two_parts="printed",
         ),
         loss=LossWeights(
             # A scene has 0 to 3 objects, so a fixed number per scene is the wrong target; and
