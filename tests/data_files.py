@@ -36,19 +36,15 @@ def write_mnist(root: Path, count: int = 12, zipped: bool = True, name: str = "m
     return folder
 
 
-def write_svhn(root: Path, count: int = 11, compress: bool = True) -> tuple[Path, np.ndarray]:
-    """`train_32x32.mat` and `test_32x32.mat`; returns the images as (N, height, width, 3)."""
-    folder = root / "svhn"
-    folder.mkdir(parents=True, exist_ok=True)
+def write_svhn(root: Path, count: int = 11, **changes: np.ndarray | None) -> np.ndarray:
+    """`train_32x32.mat`, with changed or missing variables; the images as (N, height, width, 3)."""
     images = np.random.default_rng(0).integers(0, 256, (count, 32, 32, 3)).astype(np.uint8)
-    labels = (np.arange(count) % 10 + 1).astype(np.uint8)[:, None]  # 1 to 10
-    for split in ("train", "test"):
-        savemat(
-            folder / f"{split}_32x32.mat",
-            {"X": images.transpose(1, 2, 3, 0), "y": labels},
-            do_compression=compress,
-        )
-    return folder, images
+    labels = (np.arange(count) % 10 + 1)[:, None]  # 1 to 10
+    fields = {"X": images.transpose(1, 2, 3, 0), "y": labels} | changes
+    (root / "svhn").mkdir(exist_ok=True)
+    known = {key: value for key, value in fields.items() if value is not None}
+    savemat(root / "svhn" / "train_32x32.mat", known, do_compression=True)
+    return images
 
 
 def cifar_bytes(count: int, seed: int = 0) -> bytes:
@@ -57,20 +53,13 @@ def cifar_bytes(count: int, seed: int = 0) -> bytes:
     return records.tobytes()
 
 
-def write_affnist(path: Path, count: int = 7, seed: int = 0) -> np.ndarray:
-    """An original-style structure; returns the images as (N, 40, 40)."""
+def write_affnist(path: Path, count: int = 7, seed: int = 0, **changes: object) -> np.ndarray:
+    """An original-style structure, with changed fields; returns the images as (N, 40, 40)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     images = np.random.default_rng(seed).integers(0, 256, (count, 40, 40)).astype(np.uint8)
     labels = (np.arange(count) % 10).astype(np.uint8)[None]
-    fields = {
-        "affine_transform": np.eye(3),
-        "human_readable_transform": np.zeros((5, count)),
-        "image": images.reshape(count, 1600).T,
-        "label_one_of_n": np.eye(10)[:, labels[0]],
-        "label_int": labels,
-        "original_id": "text, which is skipped",
-    }
-    savemat(path, {"affNISTdata": fields}, do_compression=True)
+    fields = {"image": images.reshape(count, 1600).T, "label_int": labels, "original_id": "text"}
+    savemat(path, {"affNISTdata": fields | changes}, do_compression=True)
     return images
 
 

@@ -1,8 +1,7 @@
-"""Order, shifts and resizing: batches that depend on (seed, step) and nothing else."""
+"""Batches that depend on (seed, step) and nothing else."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,7 +9,6 @@ import data_files
 from data_files import refuse
 from scae.config import ImageDataConfig, ImageExperiment, StackedConfig
 from scae.data import Batches, ImageBatches, ImageData, load_images, training_batches
-from scae.data.transforms import pad_and_shift, resize
 
 
 def numbered(count: int, size: int = 4) -> ImageData:
@@ -31,6 +29,8 @@ def test_an_epoch_shows_every_image_once_and_epochs_differ() -> None:
     epochs = [[n for batch in seen[i : i + 4] for n in batch] for i in (0, 4)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(24))
     assert epochs[0] != epochs[1] != list(range(24))
+    refuse(lambda: batches.batch(0, 25), "'numbered' has 24 examples, fewer than one batch of 25")
+    refuse(lambda: batches.batch(0, 9, 0, 2), "over 2 processes")
 
 
 def test_the_order_of_a_seed_never_changes() -> None:
@@ -41,46 +41,14 @@ def test_the_order_of_a_seed_never_changes() -> None:
 def test_batches_do_not_depend_on_history_or_number_of_processes(
     canvas: int | None, shift: int
 ) -> None:
-    def fresh() -> ImageBatches:
-        return ImageBatches(numbered(50), 7, canvas, shift)
-
-    walked = fresh()
+    walked, resumed = (ImageBatches(numbered(50), 7, canvas, shift) for _ in range(2))
     straight = [walked.batch(step, 8)[0] for step in range(30)]
-    resumed = fresh()
     for step in (29, 17, 3):
         assert torch.equal(resumed.batch(step, 8)[0], straight[step])
-    shares = [fresh().batch(17, 8, rank, 4)[0] for rank in range(4)]
+    shares = [resumed.batch(17, 8, rank, 4)[0] for rank in range(4)]
     assert torch.equal(torch.cat(shares), straight[17])
     other = ImageBatches(numbered(50), 8, canvas, shift)
     assert not all(torch.equal(other.batch(s, 8)[0], straight[s]) for s in range(3))
-
-
-def test_too_few_images_for_a_batch_are_refused() -> None:
-    words = "'numbered' has 5 examples, fewer than one batch of 6"
-    refuse(lambda: ImageBatches(numbered(5), 0).batch(0, 6), words)
-
-
-def test_pad_and_shift_against_plain_slices() -> None:
-    rng = np.random.default_rng(0)
-    images = torch.from_numpy(rng.integers(1, 256, (20, 2, 28, 28)).astype(np.uint8))
-    shifts = torch.from_numpy(rng.integers(-6, 7, (20, 2)))
-    moved = pad_and_shift(images, 40, shifts)
-    expected = torch.zeros(20, 2, 40, 40, dtype=torch.uint8)
-    for i, (down, right) in enumerate(shifts.tolist()):
-        expected[i, :, 6 + down : 34 + down, 6 + right : 34 + right] = images[i]
-    assert torch.equal(moved, expected)
-    # Without a canvas, what leaves the frame is lost and black comes in.
-    off = pad_and_shift(images[:1], None, torch.tensor([[2, -3]]))
-    assert torch.equal(off[0, :, 2:, :-3], images[0, :, :-2, 3:])
-    assert (off[0, :, :2] == 0).all() and (off[0, :, :, -3:] == 0).all()
-    refuse(lambda: pad_and_shift(images, 20, shifts), "canvas of 20")
-
-
-def test_resize_is_exact_for_constant_images_and_keeps_range() -> None:
-    flat = torch.full((2, 3, 9, 5), 77, dtype=torch.uint8)
-    assert (resize(flat, 32) == 77).all()
-    noise = torch.randint(0, 256, (2, 1, 8, 8), dtype=torch.uint8)
-    assert resize(noise, 8).equal(noise)
 
 
 def mnist_batches(data: ImageDataConfig, folder: Path, side: int) -> Batches:
@@ -100,6 +68,7 @@ def test_mnist40_is_shifted_mnist(tmp_path: Path) -> None:
     (batch,) = mnist_batches(config, tmp_path, 40).batch(0, 8)
     (same,) = mnist_batches(ImageDataConfig(name="mnist40"), tmp_path, 40).batch(0, 8)
     assert batch.shape == (8, 1, 40, 40) and torch.equal(batch, same)
+    assert load_images("affnist-style", "test", tmp_path).images.shape == (20, 1, 40, 40)
 
 
 def test_images_of_another_size_than_the_models_are_refused(tmp_path: Path) -> None:

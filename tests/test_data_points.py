@@ -1,5 +1,6 @@
-"""Point sets in CSV and .npz files."""
+"""Generated scenes, and point sets in CSV and .npz files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,64 @@ import torch
 
 from data_files import refuse
 from scae.config import ConstellationDataConfig, ConstellationExperiment
-from scae.data import load_points, load_scenes, read_points, training_batches
+from scae.data import ConstellationBatches, load_points, load_scenes, read_points, training_batches
+from scae.data.constellations import arrange, corners_of, draw
+
+
+def test_patterns_keep_their_shape() -> None:
+    made = load_scenes(ConstellationDataConfig(keep=0.7), seed=0, count=100)
+    for scene in range(100):
+        square = made.points[scene][made.pattern_id[scene] == 0]
+        gaps = torch.pdist(square).sort().values  # four equal sides and two diagonals
+        torch.testing.assert_close(gaps[:4], gaps[:1].expand(4), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(gaps[4:], gaps[:2] * 2**0.5, rtol=1e-4, atol=1e-4)
+        for pattern in range(3):
+            presence = made.presence[scene][made.pattern_id[scene] == pattern]
+            assert presence.unique().numel() == 1
+    assert made.presence.mean() == pytest.approx(0.7, abs=0.06)
+
+
+@pytest.mark.parametrize("global_range", [False, True])
+def test_batches_are_a_pure_function_of_seed_and_step(global_range: bool) -> None:
+    config = ConstellationDataConfig(global_range=global_range, noise=0.1)
+    one, two = ConstellationBatches(config, seed=5), ConstellationBatches(config, seed=5)
+    wanted = {step: one.batch(step, 8) for step in (0, 1, 99, 100, 101)}
+    for step in (101, 0, 100, 99, 1):
+        torch.testing.assert_close(wanted[step], two.batch(step, 8), rtol=0, atol=0)
+    assert not torch.equal(wanted[0][0], wanted[1][0])
+    assert not torch.equal(wanted[0][0], ConstellationBatches(config, seed=6).batch(0, 8)[0])
+    parts = [two.batch(100, 8, rank, 4)[0] for rank in range(4)]
+    torch.testing.assert_close(torch.cat(parts), wanted[100][0], rtol=0, atol=0)
+    assert (wanted[0][0].abs().max() <= 1) == global_range
+
+
+def test_a_share_of_the_training_scenes_is_full() -> None:
+    config = ConstellationDataConfig(keep=0.0, full_share=0.75)
+    presence = torch.cat([ConstellationBatches(config, 3).batch(s, 200)[1] for s in range(10)])
+    full = presence.all(1)
+    assert bool((full == presence.any(1)).all())
+    assert float(full.float().mean()) == pytest.approx(0.75, abs=0.04)
+    assert not load_scenes(config, 0, 50).presence.any()  # scenes to score are the paper's
+
+
+def test_rotation_covers_its_range() -> None:
+    triangle = ConstellationDataConfig(
+        patterns=("triangle",), keep=1.0, scale=(1.0, 1.0), translation=0.0, max_rotation=30.0
+    )
+    draws = draw(triangle, np.random.default_rng(0), 4000)
+    made = arrange(triangle, replace(draws, order=np.tile(np.arange(3), (4000, 1)))).points
+    back = made[:, 1] - made[:, 2]  # the base, downwards from (3, 3) to (3, 1) at rotation 0
+    turned = torch.rad2deg(torch.atan2(back[:, 0], -back[:, 1]))
+    assert turned.abs().max() <= 30.01 and turned.abs().max() > 29.5
+    assert turned.std() == pytest.approx(60 / 12**0.5, rel=0.03)
+
+
+def test_user_patterns_and_names() -> None:
+    config = ConstellationDataConfig(patterns=("L", "pentagon", "0,0 1,0 0,2.5"), keep=1.0)
+    assert load_scenes(config, seed=0, count=4).points.shape == (4, 12, 2)
+    np.testing.assert_array_equal(corners_of("0,0 1,0 0,2.5"), [[0, 0], [1, 0], [0, 2.5]])
+    for bad in ("hexagon", "", "1,2,3", "1,nan", "0,0 1"):
+        refuse(lambda b=bad: load_scenes(replace(config, patterns=(b,)), 0, 1), "corners")
 
 
 def test_csv_keeps_the_files_own_coordinates(tmp_path: Path) -> None:
@@ -19,11 +77,14 @@ def test_csv_keeps_the_files_own_coordinates(tmp_path: Path) -> None:
     assert data.points.tolist() == [[[0, 0], [10, 4], [0, 10]], [[5, 5.1], [0, 0], [0, 0]]]
     assert data.pattern_id.tolist() == [[1, 1, 0], [0, -1, -1]]
     assert data.scene_names == ("b", "a") and data.first(1).scene_names == ("b",)
-    single = load_points(table)
-    assert single.points.dtype == torch.float32
-    assert torch.equal(single.points, data.points.float())
-    table.write_text("scene,x,y\n1,2,3\n")
+    assert torch.equal(load_points(table).points, data.points.float())
+    table.write_text("scene,x,y\na,10,20\nb,12,14\nb,15,15\n")
     assert read_points(table).pattern_id is None
+    expected = [[[-1.0, 1.0], [0.0, 0.0]], [[-0.6, -0.2], [0.0, 0.0]]]  # by the present points
+    torch.testing.assert_close(load_points(table, True).points, torch.tensor(expected))
+    table.write_text("scene,x,y\na,5000000,5000000\na,5000001,5000000\n")
+    assert read_points(table).points[0, 1, 0] == 5000001
+    refuse(lambda: load_points(table), str(table), "offset")
 
 
 def test_npz_and_batches(tmp_path: Path) -> None:
@@ -36,46 +97,33 @@ def test_npz_and_batches(tmp_path: Path) -> None:
     assert len(stored) == 4 and stored.pattern_id is None
     np.testing.assert_allclose(stored.points[:, 1:], points[:4, 1:], rtol=1e-6)
     assert (stored.points[:, 0] == 0).all() and (stored.presence[:, 0] == 0).all()
-    experiment = ConstellationExperiment("own", "", data=config)
-    batches, again = training_batches(experiment), training_batches(experiment)
+    batches = training_batches(ConstellationExperiment("own", "", data=config))
     seen = torch.cat([batches.batch(step, 2)[0] for step in range(3)])
     assert sorted(seen[:, 1, 0].tolist()) == sorted(load_points(config.name).points[:, 1, 0])
-    torch.testing.assert_close(again.batch(2, 2), batches.batch(2, 2), rtol=0, atol=0)
-
-
-def test_global_range_is_that_of_present_points(tmp_path: Path) -> None:
-    table = tmp_path / "points.csv"
-    table.write_text("scene,x,y\na,10,20\nb,12,14\nb,15,15\n")
-    data = load_points(table, by_global_range=True)
-    expected = [[[-1.0, 1.0], [0.0, 0.0]], [[-0.6, -0.2], [0.0, 0.0]]]
-    torch.testing.assert_close(data.points, torch.tensor(expected))
-
-
-def test_scenes_too_far_away_for_float32_are_refused(tmp_path: Path) -> None:
-    table = tmp_path / "far.csv"
-    table.write_text("scene,x,y\na,5000000,0\na,5000001,0\n")
-    assert read_points(table).points[0, 1, 0] == 5000001
-    table.write_text("scene,x,y\na,5000000,5000000\na,5000001,5000000\n")
-    refuse(lambda: load_points(table), "far.csv", "offset")
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "scene,x,y"),
-        ("x,y\n1,2\n", "scene,x,y"),
-        ("scene,x,y\n", "no points"),
-        ("scene,x,y\n1,2\n", "line 2"),
-        ("scene,x,y\n1,2,3\n1,2,3,4\n", "line 3"),
-        ("scene,x,y\n1,2,three\n", "numbers"),
-        ("scene,x,y\n1,2,nan\n", "NaN"),
-        ("scene,x,y,object\n1,2,3,-1\n", "object"),
-        ("scene,x,y\n" + "".join(f"{i},0,0\n" for i in range(5000)) + "0,1,1\n" * 5000, "5001"),
+        (b"", "scene,x,y"),
+        (b"x,y\n1,2\n", "scene,x,y"),
+        (b"scene,x,y\n\xff\xfe\x00", "points"),
+        (b"scene,x,y\n", "no points"),
+        (b"scene,x,y\n1,2,3\n1,2,3,4\n", "line 3"),
+        (b"scene,x,y\n1,2,three\n", "line 2"),
+        (b"scene,x,y\n1,2,nan\n", "line 2"),
+        (b"scene,x,y,object\n1,2,3,-1\n", "object"),
+        (
+            b"scene,x,y\n" + b"".join(b"%d,0,0\n" % i for i in range(5000)) + b"0,1,1\n" * 5000,
+            "5001",
+        ),
     ],
+    ids=range(9),
 )
-def test_bad_tables(tmp_path: Path, text: str, words: str) -> None:
+def test_bad_tables(tmp_path: Path, text: bytes, words: str) -> None:
     path = tmp_path / "points.csv"
-    path.write_text(text)
+    refuse(lambda: read_points(path), str(path), "does not exist")
+    path.write_bytes(text)
     refuse(lambda: read_points(path), str(path), words)
 
 
@@ -86,19 +134,13 @@ ONES = np.ones((3, 4, 2))
     ("arrays", "words"),
     [
         ({"points": np.zeros((3, 4, 3))}, "(3, 4, 3)"),
-        ({"other": ONES}, "found none"),
+        ({"other": ONES}, "points"),
         ({"points": ONES * np.nan}, "NaN"),
-        ({"points": ONES, "presence": np.ones((3, 5))}, "(3, 5)"),
-        ({"points": ONES, "presence": np.full((3, 4), 0.5)}, "presences"),
+        ({"points": ONES, "presence": np.ones((3, 5))}, "presence"),
+        ({"points": ONES, "presence": np.full((3, 4), 0.5)}, "presence"),
         ({"points": ONES, "object": np.ones((3, 4))}, "whole numbers"),
     ],
 )
 def test_bad_npz(tmp_path: Path, arrays: dict, words: str) -> None:
     np.savez(tmp_path / "points.npz", **arrays)
     refuse(lambda: read_points(tmp_path / "points.npz"), "points.npz", words)
-
-
-def test_bytes_that_are_no_text_and_missing_files(tmp_path: Path) -> None:
-    (tmp_path / "binary.csv").write_bytes(b"scene,x,y\n\xff\xfe\x00")
-    refuse(lambda: read_points(tmp_path / "binary.csv"), "binary.csv")
-    refuse(lambda: read_points(tmp_path / "none.csv"), "none.csv", "does not exist")

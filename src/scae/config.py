@@ -265,7 +265,7 @@ class ConstellationDataConfig:
 
     name: str = "constellations"
     """`constellations` (generated), or a path to a CSV or .npz file of point sets."""
-    patterns: tuple[str, ...] = ("square", "triangle", "square")
+    patterns: Annotated[tuple[str, ...], Field(min_length=1)] = ("square", "triangle", "square")
     """Patterns a scene may contain, each kept with probability `keep`."""
     keep: Share = 0.5
     """Probability of each pattern. Paper: 0.5."""

@@ -4,22 +4,13 @@
 batches as a pure function of (seed, step).
 """
 
-from scae.data.datasets import (
-    DATASETS,
-    NAMES,
-    DatasetStatus,
-    data_folder,
-    dataset_status,
-    download,
-    find_files,
-)
-from scae.data.images import ImageData, from_arrays, image_array, unit_floats
+from scae.data.datasets import DATASETS, NAMES, dataset_status, download
+from scae.data.images import ImageData, from_arrays, image_array
 from scae.data.loaders import (
     Batches,
     ConstellationBatches,
     ImageBatches,
     PointBatches,
-    check_fits,
     load_images,
     load_scenes,
     training_batches,
@@ -31,16 +22,12 @@ __all__ = [
     "NAMES",
     "Batches",
     "ConstellationBatches",
-    "DatasetStatus",
     "ImageBatches",
     "ImageData",
     "PointBatches",
     "Scenes",
-    "check_fits",
-    "data_folder",
     "dataset_status",
     "download",
-    "find_files",
     "from_arrays",
     "image_array",
     "load_images",
@@ -48,5 +35,4 @@ __all__ = [
     "load_scenes",
     "read_points",
     "training_batches",
-    "unit_floats",
 ]

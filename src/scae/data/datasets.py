@@ -1,100 +1,73 @@
 """Data sets by name: where their files are, how they are read, whether they are complete."""
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
-from scae.data.affnist import affine_style, read_affnist
+import torch
+
+from scae.data import readers
 from scae.data.images import ImageData
-from scae.data.readers import DIGITS_SIZE, read_cifar10, read_digits, read_mnist, read_svhn
-from scae.data.streams import split_key
+from scae.data.transforms import affine_style
 from scae.errors import ScaeError
 
 TIMEOUT = 30
-RETRIES = 2
-State = Literal["built in", "complete", "unofficial", "found", "broken", "missing"]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One published data set."""
+    """One published data set; its files are in the folder of its name, plain or gzipped."""
 
-    home: str
-    """Where people get it."""
-    folders: tuple[str, ...]
-    """Places under the data folder, the first one being where downloads go."""
+    url: str
+    """Where it is published; files are downloaded if they have a checksum."""
     files: Mapping[str, tuple[str, ...]]
-    """Files of each split, plain or gzipped; `*` stands for one or more numbers."""
-    read: Callable[[Sequence[Path], str, str], ImageData]
-    """Images of (files, name, split)."""
+    """Names of each split's files, in one or more forms; `*` stands for several numbers."""
+    read: Callable[[Sequence[Path], str], tuple[readers.Pixels, readers.Labels]]
     counts: Mapping[str, int]
     """Published number of images of each split."""
-    mirrors: tuple[str, ...] = ()
     md5: Mapping[str, str] = field(default_factory=dict)
     """Files to download and their published checksums."""
-    single: Mapping[str, str] = field(default_factory=dict)
-    """One file that has all of a split."""
+    classes: tuple[str, ...] = ()
 
-    def find(self, root: Path, split: str) -> list[Path]:
-        """Files of a split under the data folder; empty when some are missing."""
-        for folder in (root / place for place in self.folders):
-            single = self.single.get(split)
-            if single and (folder / single).is_file():
-                return [folder / single]
-            alike = [_plain_or_gzipped(folder, name) for name in self.files[split]]
-            if all(alike):
-                return [path for paths in alike for path in paths]
+    def find(self, folder: Path, split: str) -> list[Path]:
+        """Files of a split; empty when some are missing."""
+        for form in self.files[split]:
+            found = [_plain_or_gzipped(folder, name) for name in form.split(" and ")]
+            if all(found):
+                return [path for paths in found for path in paths]
         return []
-
-    def downloads(self, split: str) -> list[str]:
-        """Published files that have a split."""
-        wanted = (self.single.get(split), *self.files[split])
-        return [name for name in self.md5 if name in wanted or name.removesuffix(".gz") in wanted]
-
-    def describe(self, split: str) -> str:
-        """The files of a split, in words."""
-        names = " and ".join(self.files[split])
-        return f"{names} (or {self.single[split]})" if split in self.single else names
 
 
 def _plain_or_gzipped(folder: Path, name: str) -> list[Path]:
-    """Files of a name or pattern in the order of their numbers; plain ones come first."""
-    paths = (*folder.glob(f"{name}.gz"), *folder.glob(name))
-    found = {path.name.removesuffix(".gz"): path for path in paths}
-    return [found[key] for key in sorted(found, key=lambda key: (len(key), key))]
+    """Files of a name or pattern in the order of their numbers."""
+    for pattern in (name, f"{name}.gz"):
+        if found := sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name)):
+            return found
+    return []
 
 
-def _idx(home: str, folders: tuple[str, ...], mirrors: tuple[str, ...], *md5: str) -> Dataset:
+def _idx(url: str, *md5: str) -> Dataset:
     """MNIST or a data set in its format; `md5` in the order of the files below."""
     files = {
-        "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
-        "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+        "train": ("train-images-idx3-ubyte and train-labels-idx1-ubyte",),
+        "test": ("t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte",),
     }
-    names = [f"{name}.gz" for split in files.values() for name in split]
+    names = [f"{name}.gz" for (both,) in files.values() for name in both.split(" and ")]
     counts, known = {"train": 60_000, "test": 10_000}, dict(zip(names, md5, strict=True))
-    return Dataset(home, folders, files, read_mnist, counts, mirrors, known)
+    return Dataset(url, files, readers.read_mnist, counts, known)
 
 
 DATASETS: dict[str, Dataset] = {
     "mnist": _idx(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
-        ("mnist", "MNIST/raw"),
-        (
-            "https://ossci-datasets.s3.amazonaws.com/mnist/",
-            "https://storage.googleapis.com/cvdf-datasets/mnist/",
-        ),
         "f68b3c2dcbeaaa9fbdd348bbdeb94873",
         "d53e105ee54ea40749a09fcbcd1e9432",
         "9fb629c4189551a2d022fa330f9573f3",
         "ec29112dd5afa0611ce80d1b7f02629c",
     ),
     "fashion-mnist": _idx(
-        "https://github.com/zalandoresearch/fashion-mnist",
-        ("fashion-mnist", "FashionMNIST/raw"),
-        ("https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",),
+        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
         "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
         "25c81989df183df01b3e8a0aad5dffbe",
         "bef4ecab320f06d8554ea6380940ec79",
@@ -102,50 +75,39 @@ DATASETS: dict[str, Dataset] = {
     ),
     "svhn": Dataset(
         "https://ufldl.stanford.edu/housenumbers/",
-        ("svhn", "SVHN"),
-        {split: (f"{split}_32x32.mat",) for split in ("train", "test", "extra")},
-        read_svhn,
-        {"train": 73_257, "test": 26_032, "extra": 531_131},
-        ("https://ufldl.stanford.edu/housenumbers/",),
+        {"train": ("train_32x32.mat",), "test": ("test_32x32.mat",)},
+        readers.read_svhn,
+        {"train": 73_257, "test": 26_032},
         {
             "train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373",
             "test_32x32.mat": "eb5a983be6a315427106f1b164d9cef3",
-            "extra_32x32.mat": "a93ce644f1a588dc4d68dda5feec44a7",
         },
     ),
     "cifar10": Dataset(
-        "https://www.cs.toronto.edu/~kriz/cifar.html",
-        ("cifar10", "cifar-10-batches-bin"),
-        {"train": ("data_batch_*.bin",), "test": ("test_batch.bin",)},
-        read_cifar10,
+        "https://www.cs.toronto.edu/~kriz/",
+        {
+            "train": ("cifar-10-binary.tar.gz", "data_batch_*.bin"),
+            "test": ("cifar-10-binary.tar.gz", "test_batch.bin"),
+        },
+        readers.read_cifar10,
         {"train": 50_000, "test": 10_000},
-        ("https://www.cs.toronto.edu/~kriz/", "https://cave.cs.toronto.edu/kriz/"),
         {"cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530"},
-        dict.fromkeys(("train", "test"), "cifar-10-binary.tar.gz"),
+        readers.CIFAR10_CLASSES,
     ),
     # No checksums of the affNIST files were ever published, so those are not downloaded.
     "affnist": Dataset(
         "https://www.cs.toronto.edu/~tijmen/affNIST/",
-        ("affnist", "affNIST"),
         {
-            "train": ("training_and_validation_batches/*.mat",),
-            "validation": ("validation_batches/*.mat",),
-            "test": ("test_batches/*.mat",),
+            "train": ("training_and_validation.mat", "training_and_validation_batches/*.mat"),
+            "test": ("test.mat", "test_batches/*.mat"),
         },
-        read_affnist,
-        {"train": 1_920_000, "validation": 320_000, "test": 320_000},
-        single={
-            "train": "training_and_validation.mat",
-            "validation": "validation.mat",
-            "test": "test.mat",
-        },
+        readers.read_affnist,
+        {"train": 1_920_000, "test": 320_000},
     ),
 }
 MADE_FROM = {"mnist40": "mnist", "affnist-style": "mnist"}
-NAMES = (
-    *("digits", "constellations", "mnist", "mnist40", "fashion-mnist", "svhn", "cifar10"),
-    *("affnist", "affnist-style"),
-)
+NAMES = ("digits", "constellations", *DATASETS, *MADE_FROM)
+SPLITS = ("train", "test")
 
 
 @dataclass(frozen=True)
@@ -154,7 +116,8 @@ class DatasetStatus:
 
     name: str
     split: str
-    state: State
+    state: str
+    """Built in, missing, found, or once read: complete, partial or broken."""
     detail: str
     files: tuple[str, ...] = ()
     images: int | None = None
@@ -182,105 +145,75 @@ def find_files(
     name: str, split: str, data_dir: Path | str | None = None, fetch: bool = False
 ) -> list[Path]:
     """Files of a split; absent ones are downloaded to the cache, or anywhere with `fetch`."""
-    dataset, root = DATASETS[MADE_FROM.get(name, name)], data_folder(data_dir)
-    if found := dataset.find(root, split):
+    original, root = MADE_FROM.get(name, name), data_folder(data_dir)
+    dataset, folder = DATASETS[original], root / original
+    if found := dataset.find(folder, split):
         return found
-    folder = root / dataset.folders[0]
-    problem = f"Data {name!r}, split {split}, needs {dataset.describe(split)} in {folder}; "
-    problem += f"get them from {dataset.home}"
-    if not dataset.mirrors or not (fetch or root == cache_folder()):
-        raise ScaeError(f"{problem}.")
-    for file in dataset.downloads(split):
-        if failures := _fetch(dataset, file, folder):
-            raise ScaeError(f"{problem}, since downloading failed: {', '.join(failures)}.")
-    return dataset.find(root, split)
+    needed = " or ".join(dataset.files[split])
+    problem = f"Data {name!r}, split {split}, needs {needed} in {folder}"
+    if not dataset.md5 or not (fetch or root == cache_folder()):
+        raise ScaeError(f"{problem}; get them from {dataset.url}.")
+    import pooch
+
+    for file, md5 in dataset.md5.items():
+        if file.removesuffix(".gz") in needed:
+            downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
+            try:
+                pooch.retrieve(dataset.url + file, f"md5:{md5}", file, folder, None, downloader)
+            except (OSError, ValueError) as error:  # requests' errors are OSErrors
+                failed = f"{dataset.url}{file} ({type(error).__name__})"
+                raise ScaeError(f"{problem}; downloading failed: {failed}.") from None
+    return dataset.find(folder, split)
 
 
 def download(name: str, data_dir: Path | str | None = None) -> list[Path]:
-    """Files of the train and test splits; what is not in the data folder is downloaded to it."""
+    """Files of both splits; what is not in the data folder is downloaded to it."""
     dataset = DATASETS.get(MADE_FROM.get(name, name))
-    if dataset is None or not dataset.mirrors:
-        choice = ", ".join(key for key, value in DATASETS.items() if value.mirrors)
+    if dataset is None or not dataset.md5:
+        choice = ", ".join(key for key, value in DATASETS.items() if value.md5)
         raise ScaeError(f"There is nothing to download for {name!r}; choose one of {choice}.")
-    paths = [find_files(name, split, data_dir, fetch=True) for split in ("train", "test")]
+    paths = [find_files(name, split, data_dir, fetch=True) for split in SPLITS]
     return list(dict.fromkeys(path for split in paths for path in split))
 
 
-def read_split(
-    name: str, split: str, data_dir: Path | str | None = None, size: int | None = None
-) -> ImageData:
-    """One split of a named data set as published (mnist40 is not padded yet).
-
-    `size` matters only for digits, which are enlarged to 28 pixels or to `size`.
-    """
+def read_split(name: str, split: str, data_dir: Path | str | None = None) -> ImageData:
+    """One split of a named data set as published (digits 8x8, mnist40 not padded yet)."""
     if name == "constellations":
         raise ScaeError("Data 'constellations' are points, not images.")
-    if split not in _splits(name):
-        splits = ", ".join(_splits(name))
-        raise ScaeError(f"Data {name!r} has splits {splits} (join with +), not {split!r}.")
-    if name == "digits":
-        return read_digits(split, size or DIGITS_SIZE)
-    dataset = DATASETS[MADE_FROM.get(name, name)]
-    data = dataset.read(find_files(name, split, data_dir), name, split)
+    if split not in SPLITS:
+        raise ScaeError(f"Data {name!r} has splits train, test and train+test, not {split!r}.")
+    dataset = DATASETS.get(MADE_FROM.get(name, name))
+    if dataset is None:
+        pixels, labels = readers.read_digits(split)
+        return ImageData(torch.from_numpy(pixels), torch.from_numpy(labels), name, split)
+    pixels, labels = dataset.read(find_files(name, split, data_dir), split)
+    images, classes = torch.from_numpy(pixels), torch.from_numpy(labels)
     if name == "affnist-style":
-        data = replace(data, images=affine_style(data.images, split_key(split)))
-    return replace(data, published=dataset.counts.get(split))
+        images = affine_style(images, split)
+    return ImageData(images, classes, name, split, dataset.classes, (), dataset.counts[split])
 
 
 def dataset_status(data_dir: Path | str | None = None, read: bool = False) -> list[DatasetStatus]:
-    """Every split of every data set: what is there.
-
-    With `read`, files are read and are complete, unofficial (readable, but with another
-    checksum than the published one) or broken.
-    """
-    return [_status(name, split, data_dir, read) for name in NAMES for split in _splits(name)]
+    """Every split of every data set: what is there; with `read`, whether it can be read."""
+    root = data_folder(data_dir)
+    return [_status(name, split, root, read) for name in NAMES for split in SPLITS]
 
 
-def _splits(name: str) -> tuple[str, ...]:
-    dataset = DATASETS.get(MADE_FROM.get(name, name))
-    return tuple(dataset.files) if dataset else ("train", "test")
-
-
-def _status(name: str, split: str, data_dir: Path | str | None, read: bool) -> DatasetStatus:
+def _status(name: str, split: str, root: Path, read: bool) -> DatasetStatus:
     original = MADE_FROM.get(name, name)
     if original not in DATASETS:
         return DatasetStatus(name, split, "built in", "needs no files")
-    dataset = DATASETS[original]
-    paths = dataset.find(root := data_folder(data_dir), split)
+    dataset, folder = DATASETS[original], root / original
+    paths = tuple(str(path) for path in dataset.find(folder, split))
     if not paths:
-        detail = f"{dataset.describe(split)} not in {root / dataset.folders[0]}"
+        detail = f"{' or '.join(dataset.files[split])} not in {folder}"
         return DatasetStatus(name, split, "missing", detail)
-    detail = f"in {paths[0].parent}" if original == name else f"made from {original}"
-    found = DatasetStatus(name, split, "found", detail, tuple(str(path) for path in paths))
+    found = DatasetStatus(name, split, "found", f"in {folder}", paths)
     if not read or original != name:
         return found
     try:
-        data = read_split(name, split, data_dir)
+        data = read_split(name, split, root)
     except ScaeError as error:
         return replace(found, state="broken", detail=str(error))
-    other = [path.name for path in paths if _md5(path) not in dataset.md5.values()]
-    note = f"; not the published checksum: {', '.join(other)}" if other else ""
-    state: State = "unofficial" if other else "complete"
-    return replace(found, state=state, detail=data.summary + note, images=len(data))
-
-
-def _md5(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "md5").hexdigest()
-
-
-def _fetch(dataset: Dataset, file: str, folder: Path) -> list[str]:
-    """Download a file with its published checksum; what went wrong if no mirror has it."""
-    import pooch
-
-    failures = []
-    for mirror in dataset.mirrors:
-        known = {file: f"md5:{dataset.md5[file]}"}
-        fetcher = pooch.create(folder, mirror, registry=known, retry_if_failed=RETRIES)
-        downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
-        try:
-            fetcher.fetch(file, downloader=downloader)
-            return []
-        except (OSError, ValueError) as error:  # requests' errors are OSErrors
-            failures.append(f"{mirror}{file} ({type(error).__name__})")
-    return failures
+    state = "complete" if len(data) == data.published else "partial"
+    return replace(found, state=state, detail=data.summary, images=len(data))

@@ -16,12 +16,14 @@ from scae.errors import ScaeError
 SLACK = 1e-4
 MAX_LABEL = 1_000_000
 
+Images = UInt8[Tensor, "images channels height width"]
+
 
 @dataclass(frozen=True)
 class ImageData:
     """Images of one split."""
 
-    images: UInt8[Tensor, "images channels height width"]
+    images: Images
     labels: Int64[Tensor, " images"] | None
     name: str
     split: str
@@ -38,27 +40,31 @@ class ImageData:
     @cached_property
     def fingerprint(self) -> str:
         """Sha-256 of pixels, shape and labels."""
-        digest = hashlib.sha256(repr(tuple(self.images.shape)).encode())
-        digest.update(self.images.contiguous().numpy().data)
-        if self.labels is not None:
-            digest.update(self.labels.contiguous().numpy().data)
-        return digest.hexdigest()
+        return sha256(self.images, self.labels)
 
     @property
     def summary(self) -> str:
         """One line: how many images were found and of what shape."""
         count, channels, height, width = self.images.shape
         of = f" of {self.published}" if self.published and self.published != count else ""
-        line = f"{self.name} {self.split}: {count}{of} images of {height}x{width}x{channels}"
-        if self.labels is None:
-            return line + ", no labels"
-        return line + f", {len(self.labels.unique())} classes"
+        labels = "no labels" if self.labels is None else f"{len(self.labels.unique())} classes"
+        shape = f"{height}x{width}x{channels}"
+        return f"{self.name} {self.split}: {count}{of} images of {shape}, {labels}"
 
     def floats(
         self, start: int = 0, stop: int | None = None
     ) -> Float[Tensor, "batch channels height width"]:
         """Images `start` to `stop` as the model takes them: float32 in [0, 1]."""
         return unit_floats(self.images[start:stop])
+
+
+def sha256(first: Tensor, *others: Tensor | None) -> str:
+    """Hash of the first tensor's shape and of the contents of all."""
+    digest = hashlib.sha256(repr(tuple(first.shape)).encode())
+    for tensor in (first, *others):
+        if tensor is not None:
+            digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()
 
 
 def from_arrays(
@@ -68,8 +74,8 @@ def from_arrays(
     pixels = image_array(images, name)
     if pixels.is_floating_point():
         pixels = pixels.mul(255).round_().to(torch.uint8)
-    classes = None if labels is None else _labels(np.asarray(labels), name, len(pixels))
-    return ImageData(pixels.contiguous(), classes, name, split)
+    given = None if labels is None else torch.from_numpy(whole_labels(labels, name, len(pixels)))
+    return ImageData(pixels.contiguous(), given, name, split)
 
 
 def image_array(
@@ -86,36 +92,38 @@ def image_array(
     one. `name` stands for the images in error messages.
     """
     pixels = _pixels(value, name)
-    shape = tuple(pixels.shape)
-    if pixels.numel() == 0:
-        raise ScaeError(f"{name} has shape {shape}, which holds no images.")
-
-    def fits(images: Tensor) -> bool:
-        if channels is None or size is None:
-            return images.shape[1] in (1, 3)
-        return tuple(images.shape[1:]) == (channels, *size)
-
-    if pixels.ndim == 2 and size is not None:
-        pixels = pixels[None]
-    if pixels.ndim == 3:
-        if fits(pixels[:, None]):
-            return pixels[:, None]
-        pixels = pixels[None]  # one image with channels
+    layouts: list[Tensor] = []
     if pixels.ndim == 4:
-        for layout in (pixels.movedim(3, 1), pixels):
-            if fits(layout):
-                return layout
-    wanted = f"{channels or '1 or 3'} channels"
-    if size is not None:
-        wanted += f" of {size[0]}x{size[1]} pixels"
+        layouts = [pixels.movedim(3, 1), pixels]
+    elif pixels.ndim == 3:
+        layouts = [pixels[:, None], pixels[None].movedim(3, 1), pixels[None]]
+    elif pixels.ndim == 2 and size:
+        layouts = [pixels[None, None]]
+    for layout in layouts if pixels.numel() else []:
+        shape = tuple(layout.shape[1:])
+        if shape == (channels, *size) if size else shape[0] in (1, 3):
+            return layout
+    wanted = f"{channels} channels of {size[0]}x{size[1]} pixels" if size else "1 or 3 channels"
     raise ScaeError(
-        f"{name} has shape {shape}; expected (N, H, W), (N, H, W, C) or (N, C, H, W) with {wanted}."
+        f"{name} has shape {tuple(pixels.shape)}; expected (N, H, W), (N, H, W, C) or "
+        f"(N, C, H, W) with {wanted}."
     )
 
 
 def unit_floats(images: Shaped[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Bytes as float32 in [0, 1]; floats stay as they are."""
     return images if images.is_floating_point() else images.float().div_(255.0)
+
+
+def whole_labels(
+    labels: Any, name: str, count: int, top: int = MAX_LABEL
+) -> Int64[np.ndarray, " images"]:
+    """Labels as integers, if they are whole numbers from 0 to `top`, one for each image."""
+    flat = np.asarray(labels).reshape(-1)
+    numbers = flat.dtype.kind in "biuf" and len(flat) == count
+    if not numbers or not ((flat >= 0) & (flat <= top) & (flat == np.floor(flat))).all():
+        raise ScaeError(f"{name} does not hold {count} labels, whole numbers from 0 to {top}.")
+    return flat.astype(np.int64)
 
 
 def _pixels(value: Any, name: str) -> Tensor:
@@ -144,15 +152,3 @@ def _pixels(value: Any, name: str) -> Tensor:
             "floats from 0 to 1."
         )
     return pixels.float().clamp(0, 1) if pixels.is_floating_point() else pixels.to(torch.uint8)
-
-
-def _labels(labels: np.ndarray, name: str, count: int) -> Int64[Tensor, " images"]:
-    if labels.shape in ((count, 1), (1, count)):
-        labels = labels.reshape(-1)
-    whole = labels.dtype.kind in "biuf" and (labels == np.floor(labels)).all()
-    if labels.shape != (count,) or not whole or labels.min() < 0 or labels.max() > MAX_LABEL:
-        raise ScaeError(
-            f"{name} has labels of shape {labels.shape}; expected a whole number from 0 to "
-            f"{MAX_LABEL} for each of its {count} images."
-        )
-    return torch.from_numpy(labels.astype(np.int64))

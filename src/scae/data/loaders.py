@@ -21,31 +21,31 @@ from scae.config import (
     ImageExperiment,
     StackedConfig,
 )
-from scae.data.constellations import BATCHES_PER_RANGE, arrange, check, draw, generate
+from scae.data.constellations import BATCHES_PER_RANGE, arrange, draw, generate
 from scae.data.datasets import NAMES, read_split
 from scae.data.folder import load_folder
 from scae.data.images import ImageData, unit_floats
 from scae.data.points import Scenes, load_points
 from scae.data.readers import read_array_images
-from scae.data.streams import ORDER, SCENE, SHIFT, split_key, stream
+from scae.data.streams import ORDER, SCENE, SHIFT, stream
 from scae.data.transforms import draw_shifts, pad_and_shift, resize
 from scae.errors import ScaeError
 
 GENERATED = "constellations"
+DIGITS_SIZE = 28
 MNIST40_CANVAS, MNIST40_SHIFT = 40, 6
 # Evaluation images are shifted once and for all; each split has shifts of its own.
 EVALUATION_SEED = 2019
+
+Points = tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]
 
 
 @runtime_checkable
 class Batches(Protocol):
     """Training data by step; a batch is what `loss_terms` takes after the model."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def fingerprint(self) -> str: ...
+    name: str
+    fingerprint: str
 
     def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> tuple[Tensor, ...]:
         """Rows of process `rank` of the global batch of `size` examples at `step`."""
@@ -60,16 +60,13 @@ class StoredBatches:
     """
 
     def __init__(self, data: ImageData | Scenes, seed: int) -> None:
-        self.name, self.seed, self._stored = data.name, seed, data
+        self.name, self.fingerprint = data.name, data.fingerprint
+        self.seed, self._count = seed, len(data)
         self._cached: tuple[int, np.ndarray] | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        return self._stored.fingerprint
 
     def indices(self, step: int, size: int) -> Int64[Tensor, " size"]:
         """Examples of the global batch at `step`."""
-        count = len(self._stored)
+        count = self._count
         if count < size:
             raise ScaeError(
                 f"Data {self.name!r} has {count} examples, fewer than one batch of {size}; "
@@ -109,9 +106,7 @@ class PointBatches(StoredBatches):
         super().__init__(scenes, seed)
         self.scenes = scenes
 
-    def batch(
-        self, step: int, size: int, rank: int = 0, world: int = 1
-    ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
+    def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> Points:
         """Points and presences of process `rank`."""
         rows = self.indices(step, size)[process_rows(size, rank, world)]
         return self.scenes.points[rows].float(), self.scenes.presence[rows]
@@ -120,23 +115,14 @@ class PointBatches(StoredBatches):
 class ConstellationBatches:
     """Endless generated scenes; with `global_range`, one range per 100 batches."""
 
-    name = GENERATED
-
     def __init__(self, config: ConstellationDataConfig, seed: int) -> None:
-        check(config)
+        settings = repr(sorted(asdict(config).items()))
+        self.name, self.fingerprint = GENERATED, hashlib.sha256(settings.encode()).hexdigest()
         self.config, self._seed = config, seed
         self._cached: tuple[tuple[int, int], Scenes] | None = None
 
-    @property
-    def fingerprint(self) -> str:
-        """Sha-256 of the generator's settings."""
-        return hashlib.sha256(repr(sorted(asdict(self.config).items())).encode()).hexdigest()
-
-    def batch(
-        self, step: int, size: int, rank: int = 0, world: int = 1
-    ) -> tuple[Float[Tensor, "batch points 2"], Float[Tensor, "batch points"]]:
+    def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> Points:
         """Points and presences of process `rank`."""
-        rows = process_rows(size, rank, world)
         per_chunk = BATCHES_PER_RANGE if self.config.global_range else 1
         chunk, position = divmod(step, per_chunk)
         if self._cached is None or self._cached[0] != (chunk, size):
@@ -144,19 +130,16 @@ class ConstellationBatches:
             draws = draw(self.config, rng, size * per_chunk)
             draws.kept[rng.random(len(draws.kept)) < self.config.full_share] = 1
             self._cached = (chunk, size), arrange(self.config, draws)
+        batch, rows = slice(position * size, None), process_rows(size, rank, world)
         scenes = self._cached[1]
-        rows = slice(position * size + rows.start, position * size + rows.stop)
-        return scenes.points[rows].clone(), scenes.presence[rows].clone()
+        return scenes.points[batch][rows].clone(), scenes.presence[batch][rows].clone()
 
 
 def process_rows(size: int, rank: int, world: int) -> slice:
     """Rows of a global batch that belong to one process."""
-    if size < 1 or world < 1 or not 0 <= rank < world:
-        raise ScaeError(f"No batch of {size} examples for process {rank} of {world}.")
     if size % world:
         raise ScaeError(f"A batch of {size} examples cannot be split over {world} processes.")
-    share = size // world
-    return slice(rank * share, (rank + 1) * share)
+    return slice(rank * size // world, (rank + 1) * size // world)
 
 
 def training_batches(experiment: Experiment, data_dir: Path | str | None = None) -> Batches:
@@ -181,37 +164,30 @@ def load_scenes(config: ConstellationDataConfig, seed: int, count: int) -> Scene
 
 
 def load_images(
-    data: str | ImageDataConfig,
-    split: str | None = None,
-    data_dir: Path | str | None = None,
-    strict: bool = False,
+    data: str | ImageDataConfig, split: str | None = None, data_dir: Path | str | None = None
 ) -> ImageData:
     """A whole split (or several, "train+test") for evaluation, padded and shifted as configured.
 
     Shifts are fixed: the same images are the same in every run. `data_dir` is the folder of
-    data sets; without it SCAE_DATA is used, and without that files are downloaded. `strict`
-    refuses unreadable images in a folder instead of leaving them out.
+    data sets; without it SCAE_DATA is used, and without that files are downloaded.
     """
     config = _complete(ImageDataConfig(name=data) if isinstance(data, str) else data)
-    images = _read(config, split or config.split, data_dir, strict)
+    images = _read(config, split or config.split, data_dir)
     if config.canvas is None and not config.shift:
         return images
-    rng = stream(EVALUATION_SEED, SHIFT, split_key(images.split))
-    shifts = draw_shifts(rng, len(images), config.shift)
+    shifts = draw_shifts(stream(EVALUATION_SEED, SHIFT, images.split), len(images), config.shift)
     return replace(images, images=pad_and_shift(images.images, config.canvas, shifts))
 
 
 def check_fits(model: StackedConfig, data: ImageData, canvas: int | None = None) -> None:
     """Refuse images of another size or number of channels than the model takes."""
-    channels, height, width = data.images.shape[1:]
-    if canvas is not None:
-        height = width = canvas
-    if (channels, height, width) != (model.channels, *model.image_size):
-        tall, wide = model.image_size
+    channels, *size = data.images.shape[1:]
+    height, width = (canvas, canvas) if canvas else size
+    tall, wide = model.image_size
+    if (channels, height, width) != (model.channels, tall, wide):
         raise ScaeError(
             f"The images of {data.name!r} are {height}x{width} with {channels} channels, but this "
-            f"model takes {tall}x{wide} with {model.channels}; use images of that size, "
-            "--data.size, or a model trained on yours."
+            f"model takes {tall}x{wide} with {model.channels}; set --data.size."
         )
 
 
@@ -219,21 +195,17 @@ def _complete(config: ImageDataConfig) -> ImageDataConfig:
     """Fill in what the name of a data set implies."""
     if config.name == "mnist40" and config.canvas is None:
         return replace(config, canvas=MNIST40_CANVAS, shift=MNIST40_SHIFT)
+    if config.name == "digits" and config.size is None:
+        return replace(config, size=DIGITS_SIZE)
     return config
 
 
-def _read(
-    config: ImageDataConfig, split: str, data_dir: Path | str | None, strict: bool = False
-) -> ImageData:
+def _read(config: ImageDataConfig, split: str, data_dir: Path | str | None) -> ImageData:
     """Splits joined by +, resized but not padded."""
-    names = split.split("+")
-    if len(set(names)) != len(names):
-        raise ScaeError(f"Split {split!r} is not a list of different splits such as train+test.")
-    parts = [_read_split(config, names[0], data_dir, strict)]
-    data = parts[0]
-    if data.split != "all":  # data without splits is never taken twice
-        parts += [_read_split(config, name, data_dir, strict) for name in names[1:]]
-    if len(parts) > 1:
+    first, *others = dict.fromkeys(split.split("+"))
+    data = _read_split(config, first, data_dir)
+    if others and data.split != "all":  # data without splits is never taken twice
+        parts = [data, *(_read_split(config, name, data_dir) for name in others)]
         if len({(part.images.shape[1:], part.classes) for part in parts}) > 1:
             raise ScaeError(f"Splits {split} of {data.name!r} differ in image size or classes.")
         labels = [part.labels for part in parts if part.labels is not None]
@@ -250,16 +222,14 @@ def _read(
     return data
 
 
-def _read_split(
-    config: ImageDataConfig, split: str, data_dir: Path | str | None, strict: bool
-) -> ImageData:
-    if config.name in NAMES:
-        return read_split(config.name, split, data_dir, config.size)
+def _read_split(config: ImageDataConfig, split: str, data_dir: Path | str | None) -> ImageData:
     path = Path(config.name).expanduser()
+    if config.name in NAMES:
+        return read_split(config.name, split, data_dir)
     if path.suffix in (".npz", ".npy"):
         return read_array_images(path, split)
     if path.is_dir():
-        return load_folder(path, split, config.size, strict)
+        return load_folder(path, split, config.size)
     raise ScaeError(
         f"{config.name!r} is neither a data set ({', '.join(NAMES)}) nor a folder of images nor "
         "an .npz or .npy file."

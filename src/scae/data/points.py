@@ -1,7 +1,7 @@
 """Scenes of 2-D points, and point sets in CSV and .npz files."""
 
 import csv
-import hashlib
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from scae.data.readers import read_arrays
+from scae.data.images import sha256
+from scae.data.readers import read_arrays, reading
 from scae.errors import ScaeError
 
 COLUMNS = (["scene", "x", "y"], ["scene", "x", "y", "object"])
@@ -42,11 +43,7 @@ class Scenes:
     @cached_property
     def fingerprint(self) -> str:
         """Sha-256 of coordinates, presences, objects and shape."""
-        digest = hashlib.sha256(repr(tuple(self.points.shape)).encode())
-        for tensor in (self.points, self.presence, self.pattern_id):
-            if tensor is not None:
-                digest.update(tensor.contiguous().numpy().data)
-        return digest.hexdigest()
+        return sha256(self.points, self.presence, self.pattern_id)
 
     def first(self, count: int) -> "Scenes":
         """The first `count` scenes."""
@@ -76,11 +73,10 @@ def read_points(path: Path | str) -> Scenes:
     path = Path(path).expanduser()
     if not path.is_file():
         raise ScaeError(f"File {path} does not exist.")
-    scenes = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
-    if not (scenes.points.abs() < MAX_COORDINATE).all():  # false for NaN
-        raise ScaeError(
-            f"File {path} has coordinates that are NaN, infinite or beyond {MAX_COORDINATE:g}."
-        )
+    with reading(path, "points"):
+        scenes = _read_npz(path) if path.suffix == ".npz" else _read_csv(path)
+        if not (scenes.points.abs() < MAX_COORDINATE).all():  # false for NaN
+            raise ValueError(f"coordinates are NaN, infinite or beyond {MAX_COORDINATE:g}")
     return scenes
 
 
@@ -91,37 +87,28 @@ def load_points(path: Path | str, by_global_range: bool = False) -> Scenes:
     if by_global_range:
         within = points[present[..., 0]] if present.any() else points[0]
         return replace(scenes, points=(global_range(points, within) * present).float())
-    # Far from the origin, float32 cannot tell neighbours apart.
     low = points.masked_fill(~present, torch.inf).amin((1, 2))  # (scenes,)
-    high = points.masked_fill(~present, -torch.inf).amax((1, 2))
-    if ((high > low) & (high - low < MIN_EXTENT * points.abs().amax((1, 2)))).any():
+    extent = points.masked_fill(~present, -torch.inf).amax((1, 2)) - low
+    if ((extent > 0) & (extent < MIN_EXTENT * points.abs().amax((1, 2)))).any():
         raise ScaeError(
-            f"File {path} has scenes that are too small for how far from the origin they are; "
-            "subtract an offset from their coordinates."
+            f"File {path} has scenes so far from the origin that float32 cannot tell their points "
+            "apart; subtract an offset from their coordinates."
         )
     return replace(scenes, points=points.float())
 
 
 def _read_npz(path: Path) -> Scenes:
     arrays = read_arrays(path)
-    points = arrays.get("points")
-    if points is None or points.ndim != 3 or points.shape[2] != 2 or 0 in points.shape:
-        found = "none" if points is None else str(points.shape)
-        raise ScaeError(
-            f"File {path} needs an array `points` of shape (scenes, points, 2), found {found}."
-        )
-    presence = arrays.get("presence", np.ones(points.shape[:2]))
+    points = arrays.get("points", np.empty(0))
+    shape = points.shape
+    if points.dtype.kind not in "biuf" or len(shape) != 3 or shape[2] != 2 or 0 in shape:
+        raise ValueError(f"it needs numbers `points` of shape (scenes, points, 2), not {shape}")
+    presence = arrays.get("presence", np.ones(shape[:2]))
     objects = arrays.get("object", arrays.get("pattern_id"))
-    for name, given, kinds in (("presence", presence, "biuf"), ("object", objects, "biu")):
-        if given is not None and (given.shape != points.shape[:2] or given.dtype.kind not in kinds):
-            raise ScaeError(
-                f"File {path} has `{name}` of {given.dtype} and shape {given.shape}; expected "
-                f"whole numbers of shape {points.shape[:2]}."
-            )
-    if points.dtype.kind not in "biuf" or not np.isin(presence, (0, 1)).all():
-        raise ScaeError(
-            f"File {path} has points that are no numbers, or presences other than 0 and 1."
-        )
+    if presence.shape != shape[:2] or not np.isin(presence, (0, 1)).all():
+        raise ValueError(f"`presence` is not 0 or 1 in shape {shape[:2]}")
+    if objects is not None and (objects.shape != shape[:2] or objects.dtype.kind not in "biu"):
+        raise ValueError(f"`object` is not whole numbers of shape {shape[:2]}")
     # What an absent point holds, such as NaN, does not matter.
     points = np.where(presence[..., None] == 1, points, 0).astype(np.float64)
     return Scenes(
@@ -133,42 +120,29 @@ def _read_npz(path: Path) -> Scenes:
 
 
 def _read_csv(path: Path) -> Scenes:
-    points: dict[str, list[tuple[float, float]]] = {}
-    objects: dict[str, list[int]] = {}
-    columns: list[str] = []
-    line = 1
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
-            columns = [name.strip().lower() for name in next(rows, [])]
-            if columns not in COLUMNS:
-                raise ScaeError(f"File {path} does not start with the line scene,x,y[,object].")
-            for row in filter(None, rows):
-                line = rows.line_num
-                scene, x, y, *rest = row
-                if len(row) != len(columns) or (rest and not 0 <= int(rest[0]) < 1 << 31):
-                    raise ValueError
-                points.setdefault(scene.strip(), []).append((float(x), float(y)))
-                objects.setdefault(scene.strip(), []).extend(int(number) for number in rest)
-    except (ValueError, csv.Error):  # decoding errors are ValueErrors
-        raise ScaeError(
-            f"File {path}, line {line}, does not hold {','.join(columns or COLUMNS[0])} with "
-            "numbers for x and y, and a whole number from 0 for an object."
-        ) from None
-    if not points:
-        raise ScaeError(f"File {path} holds no points.")
-    counts = [len(scene) for scene in points.values()]
+    found: dict[str, list[list[float]]] = {}
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file)
+        columns = [name.strip().lower() for name in next(rows, [])]
+        if columns not in COLUMNS:
+            raise ValueError("its first line is not scene,x,y[,object]")
+        for scene, *cells in filter(None, rows):
+            try:
+                numbers = [float(cell) for cell in cells]
+            except ValueError:
+                numbers = []
+            if len(numbers) != len(columns) - 1 or not all(map(math.isfinite, numbers)):
+                raise ValueError(f"line {rows.line_num} does not hold {','.join(columns)}")
+            found.setdefault(scene.strip(), []).append(numbers)
+    counts = [len(scene) for scene in found.values()]
+    if not counts:
+        raise ValueError("it holds no points")
     if len(counts) * max(counts) > MAX_FILL * sum(counts) + 1024:
-        raise ScaeError(
-            f"File {path} has a scene of {max(counts)} points among {len(counts)} scenes; split it."
-        )
-    places = [torch.tensor(scene, dtype=torch.float64) for scene in points.values()]
-    present = [torch.ones(count) for count in counts]
-    ids = [torch.tensor(scene) for scene in objects.values()]
-    return Scenes(
-        pad_sequence(places, batch_first=True),
-        pad_sequence(present, batch_first=True),
-        pad_sequence(ids, batch_first=True, padding_value=-1) if len(columns) == 4 else None,
-        str(path),
-        tuple(points),
-    )
+        raise ValueError(f"one scene of {len(counts)} has {max(counts)} points; split it")
+    scenes = [torch.tensor(scene, dtype=torch.float64) for scene in found.values()]
+    table = pad_sequence(scenes, batch_first=True)  # (scenes, points, 2 or 3)
+    present = pad_sequence([torch.ones(count) for count in counts], batch_first=True)
+    objects = table[..., 2].long().masked_fill(present == 0, -1) if len(columns) == 4 else None
+    if objects is not None and ((objects != table[..., 2]) | (objects < 0))[present > 0].any():
+        raise ValueError("an object is not a whole number from 0")
+    return Scenes(table[..., :2].contiguous(), present, objects, str(path), tuple(found))

@@ -3,12 +3,11 @@
 import difflib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal
 
-from scae.config import Experiment, ImageExperiment
+from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.presets import paper, recommended, release
 from scae.presets.ablations import ABLATIONS, ablate
@@ -16,33 +15,25 @@ from scae.presets.images import for_images, images
 
 __all__ = ["preset", "names", "describe", "for_images", "Description"]
 
-Kind = Literal["recommended", "paper", "release", "ablation"]
-
-RECOMMENDED: dict[str, Callable[[], Experiment]] = {
-    "digits": recommended.digits,
-    "constellation": recommended.constellation,
-    "constellation-baseline": recommended.constellation_baseline,
-    "mnist": recommended.mnist,
-    "mnist40": recommended.mnist40,
-    "svhn": recommended.svhn,
-    "cifar10": recommended.cifar10,
-    "images": images,
-}
-PAPER: dict[str, Callable[[], Experiment]] = {
-    "constellation-paper": paper.constellation_paper,
-    "mnist-paper": paper.mnist_paper,
-    "mnist40-paper": paper.mnist40_paper,
-    "svhn-paper": paper.svhn_paper,
-    "cifar10-paper": paper.cifar10_paper,
-}
-RELEASE: dict[str, Callable[[], Experiment]] = {
-    "mnist-release": release.mnist_release,
-    "constellation-release": release.constellation_release,
-}
-ABLATED: dict[str, Callable[[], ImageExperiment]] = {
-    "mnist": recommended.mnist,
-    "mnist40": recommended.mnist40,
-}
+FUNCTIONS: tuple[Callable[[], Experiment], ...] = (
+    recommended.digits,
+    recommended.constellation,
+    recommended.constellation_baseline,
+    recommended.mnist,
+    recommended.mnist40,
+    recommended.svhn,
+    recommended.cifar10,
+    images,
+    paper.constellation_paper,
+    paper.mnist_paper,
+    paper.mnist40_paper,
+    paper.svhn_paper,
+    paper.cifar10_paper,
+    release.mnist_release,
+    release.constellation_release,
+)
+PRESETS = {function.__name__.replace("_", "-"): function for function in FUNCTIONS}
+ABLATED = {"mnist": recommended.mnist, "mnist40": recommended.mnist40}
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,8 @@ class Description:
     """One row of `scae presets`."""
 
     name: str
-    kind: Kind
+    kind: str
+    """Recommended, paper, release or ablation."""
     reference: str
     summary: str
     measured: str | None
@@ -59,17 +51,16 @@ class Description:
 
 def names() -> list[str]:
     """Names of all presets: recommended, paper, release, then ablations."""
-    ablations = [f"{base}/{name}" for base in ABLATED for name in ABLATIONS]
-    return [*RECOMMENDED, *PAPER, *RELEASE, *ablations]
+    return [*PRESETS, *(f"{base}/{name}" for base in ABLATED for name in ABLATIONS)]
 
 
 def preset(name: str) -> Experiment:
     """The complete configuration of a named experiment."""
-    if function := _functions().get(name):
-        return function()
+    if name in PRESETS:
+        return PRESETS[name]()
     base, _, edit = name.partition("/")
     if base in ABLATED and edit in ABLATIONS:
-        return replace(ablate(ABLATED[base](), edit), name=name)
+        return ablate(ABLATED[base](), edit)
     near = difflib.get_close_matches(name, names(), 1)
     hint = f"did you mean {near[0]!r}?" if near else "`scae presets` lists them."
     raise ScaeError(f"There is no preset {name!r}; {hint}")
@@ -77,13 +68,14 @@ def preset(name: str) -> Experiment:
 
 def describe(name: str) -> Description:
     """Where a preset comes from, what it is, and what was measured with it."""
-    experiment = preset(name)
-    if function := _functions().get(name):
-        summary = (function.__doc__ or "").partition("\n")[0].rstrip(".")
+    reference, (base, _, edit) = preset(name).reference, name.partition("/")
+    if edit:
+        kind, summary = "ablation", f"{base} with {ABLATIONS[edit].row}"
     else:
-        base, _, edit = name.partition("/")
-        summary = f"{base} with {ABLATIONS[edit].row}"
-    return Description(name, _kind(name), experiment.reference, summary, _measured().get(name))
+        suffix = base.rpartition("-")[2]
+        kind = suffix if suffix in ("paper", "release") else "recommended"
+        summary = (PRESETS[name].__doc__ or "").partition("\n")[0].rstrip(".")
+    return Description(name, kind, reference, summary, _measured().get(name))
 
 
 @cache
@@ -91,15 +83,3 @@ def _measured() -> dict[str, str]:
     text = files("scae.presets").joinpath("measured.json").read_text(encoding="utf-8")
     rows: dict[str, str] = json.loads(text)
     return rows
-
-
-def _functions() -> dict[str, Callable[[], Experiment]]:
-    return {**RECOMMENDED, **PAPER, **RELEASE}
-
-
-def _kind(name: str) -> Kind:
-    if name in RECOMMENDED:
-        return "recommended"
-    if name in PAPER:
-        return "paper"
-    return "release" if name in RELEASE else "ablation"

@@ -8,28 +8,13 @@ asks, so the released form is used here as well (`--model.posterior-sparsity pri
 
 from dataclasses import replace
 
-from scae.config import (
-    ConstellationConfig,
-    ConstellationDataConfig,
-    ConstellationExperiment,
-    ImageDataConfig,
-    ImageExperiment,
-    LossWeights,
-    OptimizerConfig,
-    SetTransformerConfig,
-    StackedConfig,
-    TrainingConfig,
-)
+from scae import config
+from scae.config import ConstellationExperiment, ImageDataConfig, ImageExperiment, LossWeights
 
-RMSPROP = OptimizerConfig(
-    name="rmsprop",
-    lr=1e-5,  # "without any decay" for MNIST and constellations
-    momentum=0.9,
-    epsilon=None,  # (10 * batch)^-2
-    schedule="constant",
-)
+# "Without any decay" for MNIST and constellations; momentum 0.9 and epsilon (10 * batch)^-2.
+RMSPROP = config.OptimizerConfig(name="rmsprop", lr=1e-5)
 
-SET_TRANSFORMER = SetTransformerConfig(
+SET_TRANSFORMER = config.SetTransformerConfig(
     layers=3,
     heads=1,
     width=16,
@@ -40,20 +25,22 @@ SET_TRANSFORMER = SetTransformerConfig(
     presence="log",
 )
 
-MODEL = StackedConfig(
+# Fields left out have the paper's value, or the release's where the paper is silent. That goes
+# for the stopped gradients too: the parts are inputs of the object level and its targets at
+# once, and section 2.3 stops the gradient on "all of OCAE's inputs except the special features".
+MODEL = config.StackedConfig(
     image_mixture="printed",  # eq. 9: weights d*alpha, nothing outside a template
     part_likelihood="printed",  # eq. 11: divided by the sum of all weights
     dummy=False,  # eq. 11 has no such component
-    posterior_sparsity="released",  # see the module's docstring
-    sigma=1.0,  # "constant variance"; the release's value
-    # The parts are inputs of the object level and its targets at once, and section 2.3 stops
-    # the gradient on "all of OCAE's inputs except the special features".
-    stop_gradient_inputs=True,
-    stop_gradient_targets=True,
     set_transformer=SET_TRANSFORMER,
 )
 
-TRAINING = TrainingConfig(steps=300_000, batch=128)
+TRAINING = config.TrainingConfig(steps=300_000, batch=128)
+
+
+def _weights(part: float, *sparsity: float) -> LossWeights:
+    """A column of table 4: part likelihood, prior and posterior sparsity within and between."""
+    return LossWeights(1, part, 10, *sparsity)
 
 
 def mnist_paper() -> ImageExperiment:
@@ -90,7 +77,6 @@ def svhn_paper() -> ImageExperiment:
             MODEL,
             image_size=(32, 32),
             channels=3,
-            parts=24,
             objects=32,
             template_size=14,
             cnn_strides=(1, 1, 2, 2),
@@ -101,13 +87,7 @@ def svhn_paper() -> ImageExperiment:
             image_mixture="released",
             set_transformer=replace(SET_TRANSFORMER, heads=2, width=64, output=128),
         ),
-        loss=LossWeights(
-            part=2.56,
-            prior_within=0.22,
-            prior_between=0.1,
-            posterior_within=8.62,
-            posterior_between=0.26,
-        ),
+        loss=_weights(2.56, 0.22, 0.1, 8.62, 0.26),
         data=ImageDataConfig(name="svhn", split="train+test"),
         optimizer=replace(RMSPROP, lr=1e-4, schedule="exponential", decay=0.96, decay_steps=1000),
         training=TRAINING,
@@ -122,13 +102,7 @@ def cifar10_paper() -> ImageExperiment:
         name="cifar10-paper",
         reference="tables 3 and 4, column CIFAR-10, as printed",
         model=replace(svhn.model, parts=32, objects=64, alpha="learned", image_mixture="printed"),
-        loss=LossWeights(
-            part=2.075,
-            prior_within=0.17,
-            prior_between=0.1,
-            posterior_within=1.39,
-            posterior_between=7.32,
-        ),
+        loss=_weights(2.075, 0.17, 0.1, 1.39, 7.32),
         data=ImageDataConfig(name="cifar10", split="train+test"),
         optimizer=replace(svhn.optimizer, decay_steps=3000),
     )
@@ -139,14 +113,14 @@ def constellation_paper() -> ConstellationExperiment:
     return ConstellationExperiment(
         name="constellation-paper",
         reference="tables 3 and 4, column Constellation, and appendices A.1 and C, as printed",
-        model=ConstellationConfig(
+        model=config.ConstellationConfig(
             set_transformer=replace(SET_TRANSFORMER, layers=4, heads=4, width=128, output=32),
             object_pose="affine",  # appendix A.1: "affine transformed by the OV matrix"
             dummy=False,  # eq. 5 has no such component
             two_parts="printed",
         ),
         loss=LossWeights(posterior_within=0.0, posterior_between=0.0, two_parts=10.0),
-        data=ConstellationDataConfig(max_rotation=180.0),
+        data=config.ConstellationDataConfig(max_rotation=180.0),
         optimizer=RMSPROP,
         training=replace(TRAINING, batch=64),
     )

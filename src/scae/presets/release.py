@@ -5,21 +5,10 @@ schedule, `prior_within_example_constant=4.3` (K/C = 3.2 is used), and the separ
 the constellations' between-example prior.
 """
 
-from scae.config import (
-    ConstellationConfig,
-    ConstellationDataConfig,
-    ConstellationExperiment,
-    ImageDataConfig,
-    ImageExperiment,
-    LossWeights,
-    NoiseConfig,
-    OptimizerConfig,
-    SetTransformerConfig,
-    StackedConfig,
-    TrainingConfig,
-)
+from scae import config
+from scae.config import ConstellationExperiment, ImageExperiment, SetTransformerConfig
 
-NOISE = NoiseConfig(in_evaluation=True)  # the release never turns its noise off
+NOISE = config.NoiseConfig(in_evaluation=True)  # the release never turns its noise off
 
 
 def mnist_release() -> ImageExperiment:
@@ -27,7 +16,7 @@ def mnist_release() -> ImageExperiment:
     return ImageExperiment(
         name="mnist-release",
         reference="run_mnist.sh of the authors' release",
-        model=StackedConfig(
+        model=config.StackedConfig(
             image_size=(40, 40),
             parts=40,
             objects=32,
@@ -35,12 +24,12 @@ def mnist_release() -> ImageExperiment:
             set_transformer=SetTransformerConfig(presence="mask"),
             noise=NOISE,
         ),
-        loss=LossWeights(
+        loss=config.LossWeights(
             prior_within=2.0, prior_between=0.35, posterior_within=0.7, posterior_between=0.2
         ),
-        data=ImageDataConfig(name="mnist", canvas=40, shift=6),
-        optimizer=OptimizerConfig(name="rmsprop", lr=3e-5),
-        training=TrainingConfig(steps=300_000, batch=128),
+        data=config.ImageDataConfig(name="mnist", canvas=40, shift=6),
+        optimizer=config.OptimizerConfig(name="rmsprop", lr=3e-5),
+        training=config.TrainingConfig(steps=300_000, batch=128),
     )
 
 
@@ -49,7 +38,7 @@ def constellation_release() -> ConstellationExperiment:
     return ConstellationExperiment(
         name="constellation-release",
         reference="run_constellation.sh of the authors' release",
-        model=ConstellationConfig(
+        model=config.ConstellationConfig(
             set_transformer=SetTransformerConfig(
                 layers=4, heads=4, width=128, output=32, presence="mask"
             ),
@@ -57,8 +46,8 @@ def constellation_release() -> ConstellationExperiment:
             normalise=False,  # the data's global range is all there is
             noise=NOISE,
         ),
-        loss=LossWeights(posterior_within=0.0, posterior_between=0.0, two_parts=10.0),
-        data=ConstellationDataConfig(max_rotation=90.0, global_range=True),
-        optimizer=OptimizerConfig(name="rmsprop", lr=1e-4),
-        training=TrainingConfig(steps=300_000, batch=32),
+        loss=config.LossWeights(posterior_within=0.0, posterior_between=0.0, two_parts=10.0),
+        data=config.ConstellationDataConfig(max_rotation=90.0, global_range=True),
+        optimizer=config.OptimizerConfig(name="rmsprop", lr=1e-4),
+        training=config.TrainingConfig(steps=300_000, batch=32),
     )
