@@ -27,7 +27,7 @@ def test_hand_computed_scene() -> None:
     assert scores.error == pytest.approx(1 / 5)
     # Pairs: 2 together in both, 4 together in each, 10 in all: (2 - 1.6) / (4 - 1.6).
     assert scores.ari == pytest.approx((2 - 1.6) / (4 - 1.6))
-    assert (scores.scenes, scores.empty_scenes, scores.points) == (1, 0, 5)
+    assert (scores.scenes, scores.points) == (1, 5)
 
 
 def test_error_is_pooled_over_points_and_scenes_are_averaged() -> None:
@@ -36,7 +36,6 @@ def test_error_is_pooled_over_points_and_scenes_are_averaged() -> None:
     presence = np.array([[1.0, 1, 1, 1], [1, 1, 0, 0]])
     scores = score_segmentation(pred, labels, presence)
     assert scores.error == pytest.approx(1 / 6)
-    assert scores.scene_error == pytest.approx(1 / 4)
 
 
 def test_dead_capsule_does_not_change_the_score() -> None:
@@ -64,7 +63,7 @@ def test_empty_scenes_are_left_out_and_counted() -> None:
     labels = np.array([[0, 1], [0, 1]])
     presence = np.array([[1, 1], [0, 0]])
     scores = score_segmentation(np.array([[0, 1], [0, 0]]), labels, presence)
-    assert (scores.error, scores.scenes, scores.empty_scenes) == (0, 1, 1)
+    assert (scores.error, scores.scenes) == (0, 1)
     with pytest.raises(ScaeError, match="present point"):
         score_segmentation(labels, labels, np.zeros((2, 2)))
 

@@ -3,35 +3,24 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from scae.config import ImageExperiment
 from scae.data import ImageBatches, ImageData
 from scae.errors import ScaeError
-from scae.estimator.base import Estimator, draw_seed, value_errors
+from scae.estimator.base import Estimator, value_errors
 from scae.estimator.reading import read_images
-from scae.evaluation import evaluation_mode, fit_kmeans
-from scae.evaluation.inference import BATCH, device_of
+from scae.evaluation import fit_kmeans, presences
 from scae.prediction import assign_clusters, read_clusters, write_clusters
 
 DEFAULT_CLUSTERS = 10
 
 
-class CapsuleClusterer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator, BaseEstimator
-):
+class CapsuleClusterer(Estimator):
     """Clusters images by the objects that a Stacked Capsule Autoencoder sees in them.
 
     `fit` trains the autoencoder on X and then k-means on the objects' presences; labels are
@@ -107,23 +96,17 @@ class CapsuleClusterer(
         self.device = device
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
     @value_errors
-    def fit(self, X: Any, y: Any = None) -> "CapsuleClusterer":
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Train on images; `y` is ignored."""
         images = read_images(self, X, reset=True)
-        seed = draw_seed(self.random_state)
+        seed = self._seed()
         experiment = self._configure(images, seed)
         self._train(experiment, ImageBatches(images, seed, None, 0))
         self.n_clusters_ = experiment.model.classes
-        presences = self._presences(images)
-        self.cluster_centers_ = fit_kmeans(presences, self.n_clusters_, seed).cluster_centers_
-        self.labels_ = assign_clusters(presences, self.cluster_centers_)
+        prior = self._presences(images)
+        self.cluster_centers_ = fit_kmeans(prior, self.n_clusters_, seed).cluster_centers_
+        self.labels_ = assign_clusters(prior, self.cluster_centers_)
         return self
 
     @value_errors
@@ -148,17 +131,13 @@ class CapsuleClusterer(
         images = read_images(self, X, reset=False)
         return float(self.model_.log_likelihood(images.images.numpy()).mean())
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.model_.model.config.objects)
-
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder, its clusters included."""
         super().save(folder)
         write_clusters(Path(folder), self.cluster_centers_)
 
     @classmethod
-    def load(cls, folder: str | Path) -> "CapsuleClusterer":
+    def load(cls, folder: str | Path) -> Self:
         """The fitted estimator that `save` wrote."""
         estimator = super().load(folder)
         centres = read_clusters(Path(folder))
@@ -185,23 +164,12 @@ class CapsuleClusterer(
             parts=self.n_parts or chosen.model.parts,
             objects=self.n_objects or chosen.model.objects,
         )
-        training = replace(
-            chosen.training,
-            seed=seed,
-            steps=self.steps or chosen.training.steps,
-            batch=min(self.batch_size or chosen.training.batch, count),
-        )
+        training = self._training(chosen.training, count, seed)
         warmup = min(chosen.optimizer.warmup, max(1, training.steps // 10))
         optimizer = replace(chosen.optimizer, warmup=warmup)
         return replace(chosen, model=model, training=training, optimizer=optimizer)
 
     def _presences(self, images: ImageData) -> Float[np.ndarray, "n objects"]:
         """Prior presences in double precision: the same for an image in any batch."""
-        model = copy.deepcopy(self.model_.model).double()
-        device = device_of(model)
-        with evaluation_mode(model):
-            found = [
-                model.object_presences(batch.to(device).double() / 255).prior.cpu()
-                for batch in images.images.split(BATCH)
-            ]
-        return torch.cat(found).numpy()
+        prior, _ = presences(copy.deepcopy(self.model_.model).double(), images.images)
+        return prior
