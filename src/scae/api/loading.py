@@ -1,6 +1,7 @@
 """Trained models by name or path: shipped weights, run folders and weights files."""
 
 import difflib
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -70,19 +71,20 @@ def load_model(name_or_path: str | Path) -> Loaded:
         state = read_tensors(path)
     else:
         experiment, state = load_weights(path)
-    # A file may claim a model of any size: only the weights that it has take memory.
+    # A file may claim a model of any size: it is refused before memory is taken.
     with torch.device("meta"):
         model = build(experiment.model)
     try:
-        # Copies: tensors in a file are not aligned as torch's own, which changes last digits.
-        model.load_state_dict({name: x.clone() for name, x in state.items()}, assign=True)
+        with warnings.catch_warnings(action="ignore"):
+            model.load_state_dict(state)  # compares names and shapes, copies nothing
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise ScaeError(
             f"The weights in {path} do not fit the model they describe ({reason}); "
             "download or copy it again."
         ) from None
-    return Loaded(model.float().eval(), experiment, path.parent)
+    model.to_empty(device="cpu").load_state_dict(state)
+    return Loaded(model.eval(), experiment, path.parent)
 
 
 def find_weights(name_or_path: str | Path) -> Path:
