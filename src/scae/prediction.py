@@ -170,9 +170,9 @@ def _segment(loaded: Loaded, model: ConstellationAutoencoder, data: str) -> Pred
     config = replace(loaded.experiment.data, name=data)
     scenes = load_scenes(config, SCENES_SEED, MAX_SCENES if data == GENERATED else 2**40)
     objects = segment(model, scenes.points, scenes.presence)
-    names = scenes.scene_names or range(len(scenes))
+    names, points = scenes.scene_names or range(len(scenes)), scenes.points.numpy()
     rows: list[Row] = [
-        (names[s], int(n), *scenes.points[s, n].tolist(), int(objects[s, n]))
+        (names[s], int(n), *points[s, n].tolist(), int(objects[s, n]))
         for s, n in np.argwhere(objects >= 0)
     ]
     return Prediction(("scene", "point", "x", "y", "object"), rows)
