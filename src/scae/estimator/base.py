@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ RECORD = "estimator.json"
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound="Estimator")
 
 
 class InvalidInputError(ScaeError, ValueError):
@@ -129,7 +130,7 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         files.write_json(path / RECORD, record)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls: type[S], folder: str | Path) -> S:
         """The fitted estimator that `save` wrote."""
         path = Path(folder) / RECORD
         try:

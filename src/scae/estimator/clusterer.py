@@ -3,7 +3,7 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -97,7 +97,7 @@ class CapsuleClusterer(Estimator):
         self.verbose = verbose
 
     @value_errors
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> "CapsuleClusterer":
         """Train on images; `y` is ignored."""
         images = read_images(self, X, reset=True)
         seed = self._seed()
@@ -137,7 +137,7 @@ class CapsuleClusterer(Estimator):
         write_clusters(Path(folder), self.cluster_centers_)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path) -> "CapsuleClusterer":
         """The fitted estimator that `save` wrote."""
         estimator = super().load(folder)
         centres = read_clusters(Path(folder))

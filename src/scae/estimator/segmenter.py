@@ -1,7 +1,7 @@
 """Objects of point sets, learned without labels."""
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -87,7 +87,7 @@ class ConstellationSegmenter(Estimator):
         return tags
 
     @value_errors
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> "ConstellationSegmenter":
         """Train on scenes; `y` is ignored."""
         scenes = read_scenes(X)
         seed = self._seed()
