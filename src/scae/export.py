@@ -5,11 +5,9 @@ point model is points, presence -> prior, posterior, segment. Batches (and point
 any size.
 """
 
-import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -88,7 +86,7 @@ def export(model: Exportable, format: Format, out: str | Path) -> Path:
         save_weights(loaded.model, loaded.experiment, path)
     else:
         trace = _onnx if format == "onnx" else _program
-        with _quiet(), torch.no_grad():
+        with warnings.catch_warnings(action="ignore"), torch.no_grad():
             files.write_bytes(path, trace(_graph(loaded.model)))
     return path
 
@@ -137,6 +135,7 @@ def _onnx(graph: ImageGraph | PointGraph) -> bytes:
         raise ScaeError(
             f"ONNX export needs {error.name}, which is not installed: pip install 'scae[export]'."
         ) from None
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     written = torch.onnx.export(
         graph,
         graph.example,
@@ -148,17 +147,3 @@ def _onnx(graph: ImageGraph | PointGraph) -> bytes:
     )
     assert written is not None
     return written.model_proto.SerializeToString()
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No reports on the exporter's inner life."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

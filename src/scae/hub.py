@@ -6,20 +6,18 @@ A repository holds config.json, model.safetensors and a card; nothing in it is e
 from pathlib import Path
 from typing import Any
 
-try:
-    import huggingface_hub
-except ImportError:
-    from scae.errors import ScaeError
-
-    raise ScaeError(
-        "The Hub needs huggingface_hub, which is not installed: pip install 'scae[hub]'."
-    ) from None
-
 from scae.api import Capsules, load
 from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
 from scae.export import Exportable, as_loaded, export
 from scae.prediction import CLUSTERS
+
+try:
+    import huggingface_hub
+except ImportError:
+    raise ScaeError(
+        "The Hub needs huggingface_hub, which is not installed: pip install 'scae[hub]'."
+    ) from None
 
 CARD = """---
 {{ card_data }}

@@ -31,26 +31,22 @@ class CapsuleClusterer(Estimator):
     Parameters
     ----------
     n_clusters : int, default=None
-        Clusters of `predict`; also the number of classes C in the sparsity targets K/C and
-        B/C of the loss, and 2.4 object capsules are made per cluster. None: 10, or one per
-        two images when there are fewer than 20.
+        Clusters, which are also the classes of the sparsity targets K/C and B/C of the loss.
+        None: 10, or one per two images when there are fewer than 20.
     image_shape : tuple, default=None
         (height, width) or (height, width, channels) of flat rows. None: squares.
     n_parts, n_objects : int, default=None
         Part and object capsules. None: 24, and 2.4 per cluster but at least 8.
-    steps : int, default=None
-        Weight updates. None: 60 passes over the images, within bounds of `scae.presets.images`.
-    batch_size : int, default=None
-        Images per update. None: 64, or all if there are fewer.
+    steps, batch_size : int, default=None
+        Weight updates and images per update. None: as `scae.presets.images` chooses.
     experiment : ImageExperiment, default=None
-        Every other choice (`scae.preset("mnist")`, say); image size, channels and classes are
-        filled in from X and `n_clusters`, and the parameters above go before it.
+        Every other choice (`scae.preset("mnist")`, say); the parameters above go before it.
     warm_start : bool, default=False
         Begin `fit` with the weights of the last one, which must be of the same sizes.
     random_state : int, RandomState or None, default=None
         Seed of weights, batches, noise and k-means.
     device : str, default="auto"
-        Where to train and predict: "cpu", "cuda", ...; "auto" is a GPU if there is one.
+        "cpu", "cuda", ...; "auto" is a GPU if there is one.
     verbose : int, default=0
         1 shows the progress of training.
 
@@ -63,7 +59,7 @@ class CapsuleClusterer(Estimator):
     labels_ : array (N,)
         Clusters of the images given to `fit`.
     n_clusters_, n_iter_, image_shape_, pixel_range_, experiment_
-        Clusters, updates made (over warm starts), (C, H, W), the numbers taken for black and
+        Clusters, updates over all warm starts, (C, H, W), the numbers taken for black and
         white (None: bytes or floats from 0 to 1), and the full configuration.
     """
 

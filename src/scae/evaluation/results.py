@@ -34,30 +34,20 @@ class _Result:
 class ImageResult(_Result):
     """Unsupervised classification of images."""
 
-    dataset: str
-    """Data set of the scored images."""
-    lin_match: Scores
-    """Accuracy of k-means clusters after the best one-to-one naming."""
-    lin_pred: Scores
-    """Accuracy of a linear classifier with K * C + C parameters on images it was not fitted to."""
-    nmi: Scores
-    """Normalised mutual information of the same clusters."""
-    ari: Scores
-    """Adjusted Rand index of the same clusters."""
+    dataset: str  # of the scored images
+    lin_match: Scores  # accuracy of k-means clusters after the best one-to-one naming
+    lin_pred: Scores  # accuracy of a linear classifier on images it was not fitted to
+    nmi: Scores  # normalised mutual information of the same clusters
+    ari: Scores  # adjusted Rand index of the same clusters
+    # Matched confusion matrices: rows are classes, the last column is "matches none".
     confusion: dict[str, dict[str, list[list[int]]]]
-    """Matched confusion matrices: rows are classes, the last column is "matches none"."""
     clusters: int
     n_train: int
-    n_test: int
-    """Test or target images; 0 when all data were given as one set."""
-    baselines: Scores
-    """LIN-MATCH without a model, by name and protocol; empty when not asked for."""
-    capsules: dict[str, float]
-    """How capsules are used on the scored images, see `scae.diagnostics`."""
-    protocols: dict[str, str]
-    """What each protocol's name means."""
-    seed: int
-    """Seed of k-means."""
+    n_test: int  # test or target images; 0 when all data were given as one set
+    baselines: Scores  # LIN-MATCH without a model, by name and protocol
+    capsules: dict[str, float]  # how capsules are used, see `scae.diagnostics`
+    protocols: dict[str, str]  # what each protocol's name means
+    seed: int  # of k-means
     seconds: float
     unit: str = "fraction"
 
@@ -66,23 +56,16 @@ class ImageResult(_Result):
 class ConstellationResult(_Result):
     """Segmentation of point sets by one forward pass."""
 
-    dataset: str
-    """Data set of the scored scenes."""
-    segmentation_error: float
-    """Wrong present points over all present points."""
-    ari: float
-    """Adjusted Rand index, mean over scenes."""
-    n_scenes: int
-    """Scenes with a present point."""
-    n_points: int
-    """Present points."""
-    baselines: dict[str, dict[str, float]]
-    """Error and ARI by chance, and with a single capsule."""
-    seed: int
-    """Seed of the scenes."""
+    dataset: str  # of the scored scenes
+    segmentation_error: float  # wrong present points over all present points
+    ari: float  # adjusted Rand index, mean over scenes
+    n_scenes: int  # with a present point
+    n_points: int  # present ones
+    baselines: dict[str, dict[str, float]]  # error and ARI by chance, and with one capsule
+    seed: int  # of the scenes
     seconds: float
+    # By standard deviation of noise on the points, of generated scenes.
     error_at_noise: dict[str, float] = field(default_factory=dict)
-    """Segmentation error by standard deviation of noise on the points, of generated scenes."""
     convention: str = SEGMENTATION_CONVENTION
     unit: str = "fraction"
 

@@ -26,14 +26,10 @@ PointPresence = Shaped[np.ndarray, "scenes points"]
 class SegmentationScores:
     """Segmentation of many scenes; see the module's convention."""
 
-    error: float
-    """Wrong present points over all present points."""
-    ari: float
-    """Adjusted Rand index, mean over scenes."""
-    scenes: int
-    """Scenes with a present point."""
-    points: int
-    """Present points."""
+    error: float  # wrong present points over all present points
+    ari: float  # adjusted Rand index, mean over scenes
+    scenes: int  # with a present point
+    points: int  # present ones
 
 
 def score_segmentation(
