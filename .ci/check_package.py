@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LARGEST_MB = 60
+MAX_MB = 60
 WHEEL = (
     "scae/__init__.py",
     "scae/py.typed",
@@ -21,7 +21,8 @@ WHEEL = (
     "scae/explorer/page/style.css",
     "scae/weights/constellation/weights.safetensors",
     "scae/weights/constellation/card.md",
-    "scae/experiments/measured.json",
+    "scae/presets/measured.json",
+    "scae/report/report.html.jinja",
 )
 SDIST = (
     "pyproject.toml",
@@ -63,7 +64,7 @@ def check(names: set[str], wanted: tuple[str, ...], file: Path) -> None:
     missing = [name for name in wanted if name not in names]
     extra = [name for name in names if any(word in name for word in UNWANTED)]
     size = file.stat().st_size / 1e6
-    if missing or extra or size > LARGEST_MB:
+    if missing or extra or size > MAX_MB:
         raise SystemExit(f"{file.name}: missing {missing}, unwanted {extra[:5]}, {size:.1f} MB")
     print(f"{file.name}: {len(names)} files, {size:.1f} MB")
 

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from scae.config import ConstellationExperiment, Experiment, StackedConfig
+from scae.kernels.memory import keep_freed_memory
 from scae.losses import loss_terms
 from scae.models import CapsuleModel, build
 from scae.models.part_encoder import KERNEL
@@ -77,6 +78,7 @@ class Step:
 
     def __init__(self, experiment: Experiment, batch: int = BATCH, points: int = 11) -> None:
         torch.manual_seed(0)
+        keep_freed_memory()
         self.experiment = experiment
         self.model = build(experiment.model).train()
         self.optimizer = build_optimizer(self.model, experiment.optimizer, batch)
@@ -126,15 +128,13 @@ def peak_rss_mb() -> float:
 
 def machine() -> dict[str, Any]:
     """Date, processor, threads, load, versions and commit."""
-    processor = platform.processor()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next((x.split(": ")[1] for x in lines if x.startswith("model name")), processor)
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if sys.platform == "linux" else []
+    names = (line.split(": ")[1] for line in lines if line.startswith("model name"))
     git = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--abbrev=12"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "processor": processor,
+        "processor": next(names, platform.processor()),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "load": round(os.getloadavg()[0], 2),

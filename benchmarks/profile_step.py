@@ -66,7 +66,7 @@ def milliseconds(events: list[FunctionEvent]) -> tuple[Counter[str], Counter[str
             top = top.cpu_parent
         if top.name.startswith("autograd::engine"):
             backward[stages.get(top.sequence_nr) or "losses and rest"] += event.self_cpu_time_total
-        elif event.name.startswith("Optimizer.step") or top.name.startswith("Optimizer.step"):
+        elif top.name.startswith("Optimizer.step"):
             forward["optimiser"] += event.self_cpu_time_total
         else:
             forward[scope_of(event) or "losses and rest"] += event.self_cpu_time_total
@@ -76,7 +76,6 @@ def milliseconds(events: list[FunctionEvent]) -> tuple[Counter[str], Counter[str
 if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.set_defaults(rounds=10)
-    parser.add_argument("--operators", type=int, default=0, help="also the slowest operators")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     step = Step(preset(options.preset), options.batch)
@@ -93,5 +92,3 @@ if __name__ == "__main__":
         there, back = (1e-3 * x[name] / options.rounds for x in (forward, backward))
         share = (forward[name] + backward[name]) / total
         print(f"| {name} | {there:.1f} | {back:.1f} | {share:.0%} |")
-    if options.operators:
-        print(found.key_averages().table("self_cpu_time_total", row_limit=options.operators))

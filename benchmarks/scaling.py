@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from common import BATCH, FOLDER, Step, arguments, interleaved_medians, save
+from common import FOLDER, Step, arguments, interleaved_medians, save
 
 from scae.config import Experiment
 from scae.presets import preset
@@ -57,13 +57,12 @@ def plot(axes: dict[str, dict[str, Any]]) -> None:
 
 if __name__ == "__main__":
     parser = arguments(__doc__)
-    parser.set_defaults(rounds=7, batch=BATCH)
+    parser.set_defaults(rounds=7)
     parser.add_argument("--axes", nargs="+", choices=list(SIZES), default=list(SIZES))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    result = {}
-    for axis in options.axes:
-        result[axis] = growth(axis, options.preset, options.batch, options.rounds)
+    sizes = options.preset, options.batch, options.rounds
+    result = {axis: growth(axis, *sizes) for axis in options.axes}
     if options.save:
         save(f"scaling-{options.preset}", {"batch": options.batch, "axes": result})
         plot(result)

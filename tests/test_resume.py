@@ -52,7 +52,7 @@ def kill_and_resume(kind: str, folder: Path, kills: int, changes: dict) -> int:
         if count % 3:  # the others come at any time, also before the first step
             goal = (saved_steps(folder) or [0])[-1] + moments.randint(1, 3)
             wait_for_checkpoint(folder, goal, process)
-        caught += kill(process, folder, count % 2 == 0, moments.uniform(0.0, 1.0))
+        caught += kill(process, folder, count % 2 == 0, moments.uniform(0.0, 0.3))
         assert process.exitcode == -signal.SIGKILL, "it ended before it could be killed"
     process = start(train_in_process, kind, folder, True, changes)
     process.join(300)
@@ -73,14 +73,13 @@ def check_killed(kind: str, tmp_path: Path, kills: int, steps: int) -> int:
 
 @pytest.mark.parametrize("kind", EXPERIMENTS)
 def test_killed_trainings_end_with_identical_weights(kind: str, tmp_path: Path) -> None:
-    check_killed(kind, tmp_path, kills=3, steps=60)
+    check_killed(kind, tmp_path, kills=3, steps=100)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EXPERIMENTS)
-def test_twenty_kills(kind: str, tmp_path: Path, reliability: Callable[..., None]) -> None:
+def test_twenty_kills(kind: str, tmp_path: Path) -> None:
     caught = check_killed(kind, tmp_path, kills=20, steps=600)
-    reliability(f"kills-{kind}", kills=20, caught_in_a_write=caught, identical=True)
     assert caught >= 3
 
 

@@ -269,8 +269,8 @@ class ConstellationDataConfig:
     """Patterns a scene may contain, each kept with probability `keep`."""
     keep: Share = 0.5
     """Probability of each pattern. Paper: 0.5."""
-    keep_share: Share = 0.0
-    """Share of a training's steps over which that probability falls from 1. Paper: 0."""
+    full_share: Share = 0.0
+    """Share of the training scenes that hold every pattern, whatever `keep` says. Paper: 0."""
     max_rotation: NonNegative = 180.0
     """Rotation in degrees, uniform within plus or minus this. Paper: 180; released: 90."""
     scale: tuple[Positive, Positive] = (1.0, 4.0)

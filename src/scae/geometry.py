@@ -17,15 +17,15 @@ from scae.config import PoseKind
 MIN_SCALE = 0.01
 
 
-def pose_from_parameters(
-    parameters: Float[Tensor, "*batch 6"], kind: PoseKind = "affine", squash: bool = True
-) -> Float[Tensor, "*batch 2 3"]:
-    """Turn (scale_x, scale_y, theta, shear, shift_x, shift_y) into a pose.
+Components = tuple[Tensor, ...]
+"""a, b, tx, c, d, ty of many poses, one tensor each: maths on long rows instead of sixes."""
 
-    `squash` applies the release's non-linearities: scales sigmoid, angle 2*pi*theta, shear
-    and shifts tanh(5x). Without it parameters are used as they are (scales by magnitude).
-    """
-    scale_x, scale_y, theta, shear, shift_x, shift_y = parameters.unbind(-1)
+
+def pose_components(
+    parameters: Components, kind: PoseKind = "affine", squash: bool = True
+) -> Components:
+    """`pose_from_parameters` by component."""
+    scale_x, scale_y, theta, shear, shift_x, shift_y = parameters
     if squash:
         scale_x, scale_y = scale_x.sigmoid(), scale_y.sigmoid()
         theta = 2 * math.pi * theta
@@ -36,18 +36,37 @@ def pose_from_parameters(
     cos, sin = theta.cos(), theta.sin()
     if kind == "similarity":
         scaled_cos, scaled_sin = scale_x * cos, scale_x * sin
-        rows = (scaled_cos, -scaled_sin, shift_x, scaled_sin, scaled_cos, shift_y)
-    else:
-        sin_y, cos_y = scale_y * sin, scale_y * cos
-        rows = (
-            scale_x * cos + shear * sin_y,
-            shear * cos_y - scale_x * sin,
-            shift_x,
-            sin_y,
-            cos_y,
-            shift_y,
-        )
-    return torch.stack(rows, -1).unflatten(-1, (2, 3))  # (*batch, 2, 3)
+        return scaled_cos, -scaled_sin, shift_x, scaled_sin, scaled_cos, shift_y
+    sin_y, cos_y = scale_y * sin, scale_y * cos
+    a = torch.addcmul(scale_x * cos, shear, sin_y)
+    b = torch.addcmul(shear * cos_y, scale_x, sin, value=-1)
+    return a, b, shift_x, sin_y, cos_y, shift_y
+
+
+def compose_components(outer: Components, inner: Components) -> Components:
+    """`compose` by component."""
+    a, b, tx, c, d, ty = outer
+    e, f, ux, g, h, uy = inner
+    return (
+        torch.addcmul(a * e, b, g),
+        torch.addcmul(a * f, b, h),
+        torch.addcmul(torch.addcmul(tx, a, ux), b, uy),
+        torch.addcmul(c * e, d, g),
+        torch.addcmul(c * f, d, h),
+        torch.addcmul(torch.addcmul(ty, c, ux), d, uy),
+    )
+
+
+def pose_from_parameters(
+    parameters: Float[Tensor, "*batch 6"], kind: PoseKind = "affine", squash: bool = True
+) -> Float[Tensor, "*batch 2 3"]:
+    """Turn (scale_x, scale_y, theta, shear, shift_x, shift_y) into a pose.
+
+    `squash` applies the release's non-linearities: scales sigmoid, angle 2*pi*theta, shear
+    and shifts tanh(5x). Without it parameters are used as they are (scales by magnitude).
+    """
+    components = pose_components(parameters.unbind(-1), kind, squash)
+    return torch.stack(components, -1).unflatten(-1, (2, 3))
 
 
 def compose(
@@ -58,17 +77,8 @@ def compose(
     Written out by component: for a hundred thousand 2x3 matrices this is many times faster
     than a batched matrix product.
     """
-    a, b, tx, c, d, ty = outer.flatten(-2).unbind(-1)
-    e, f, ux, g, h, uy = inner.flatten(-2).unbind(-1)
-    rows = (
-        a * e + b * g,
-        a * f + b * h,
-        a * ux + b * uy + tx,
-        c * e + d * g,
-        c * f + d * h,
-        c * ux + d * uy + ty,
-    )
-    return torch.stack(rows, -1).unflatten(-1, (2, 3))
+    components = (pose.flatten(-2).unbind(-1) for pose in (outer, inner))
+    return torch.stack(compose_components(*components), -1).unflatten(-1, (2, 3))
 
 
 def invert(pose: Float[Tensor, "*batch 2 3"]) -> Float[Tensor, "*batch 2 3"]:

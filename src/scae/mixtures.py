@@ -42,7 +42,7 @@ def normal_log_density(
 ) -> Float[Tensor, "*shape"]:
     """log N(x | mean, scale^2 I), summed over the last dimension."""
     dims = x.shape[-1]
-    squared = (x - mean).square().sum(-1)
+    squared = (mean - x).square().sum(-1)  # laid out in memory like the mean, the larger one
     return -0.5 * squared / scale.square() - dims * (scale.log() + 0.5 * math.log(2 * math.pi))
 
 
@@ -108,18 +108,23 @@ def explain_parts(
     `normalised` divides by the sum of all weights over objects *and* parts as printed; the
     released code does not divide at all.
     """
-    log_weight = safe_log(weight)  # (B, K, M)
+    # Batch last: the order in which votes lie in memory.
+    weight, scale = weight.permute(1, 2, 0), scale.permute(1, 2, 0)  # (K, M, B)
+    parts, mean = parts.transpose(0, 1), mean.permute(1, 2, 0, 3)  # (M, B, dims), (K, M, B, dims)
+    log_weight = safe_log(weight)
     if normalised:
-        total = safe_log(weight.sum((1, 2), keepdim=True))
+        total = safe_log(weight.sum((0, 1)))
         log_weight = log_weight - torch.where(total == LOG_ZERO, 0.0, total)
-    joint = log_weight + normal_log_density(parts[:, None], mean, scale)  # (B, K, M)
-    everything = joint
+    joint = log_weight + normal_log_density(parts, mean, scale)  # (K, M, B)
+    if joint.requires_grad:
+        # Gradients arrive in the order of what the losses sum; one copy speeds up all the rest.
+        joint.register_hook(Tensor.contiguous)
+    log_evidence = joint.logsumexp(0)  # (M, B)
     if dummy:
-        dummy_row = joint.new_full((), DUMMY_LOG_WEIGHT + DUMMY_LOG_DENSITY)
-        everything = torch.cat([joint, dummy_row.expand_as(joint[:, :1])], 1)
-    log_evidence = everything.logsumexp(1)  # (B, M)
+        log_dummy = log_evidence.new_full((), DUMMY_LOG_WEIGHT + DUMMY_LOG_DENSITY)
+        log_evidence = torch.logaddexp(log_evidence, log_dummy)
     return Explanation(
-        log_likelihood=log_evidence,
-        responsibility=(joint - log_evidence[:, None]).exp().mT,  # (B, M, K)
-        joint=joint.mT,
+        log_likelihood=log_evidence.T,
+        responsibility=(joint - log_evidence).exp().permute(2, 1, 0),  # (B, M, K)
+        joint=joint.permute(2, 1, 0),
     )

@@ -122,10 +122,9 @@ class ConstellationBatches:
 
     name = GENERATED
 
-    def __init__(self, config: ConstellationDataConfig, seed: int, steps: int = 0) -> None:
-        """`steps` is the length of the training, whose first share may have fuller scenes."""
+    def __init__(self, config: ConstellationDataConfig, seed: int) -> None:
         check(config)
-        self.config, self._seed, self._full = config, seed, config.keep_share * steps
+        self.config, self._seed = config, seed
         self._cached: tuple[tuple[int, int], Scenes] | None = None
 
     @property
@@ -141,18 +140,13 @@ class ConstellationBatches:
         per_chunk = BATCHES_PER_RANGE if self.config.global_range else 1
         chunk, position = divmod(step, per_chunk)
         if self._cached is None or self._cached[0] != (chunk, size):
-            config = self._at_step(step - position)
-            draws = draw(config, stream(self._seed, SCENE, chunk), size * per_chunk)
-            self._cached = (chunk, size), arrange(config, draws)
+            rng = stream(self._seed, SCENE, chunk)
+            draws = draw(self.config, rng, size * per_chunk)
+            draws.kept[rng.random(len(draws.kept)) < self.config.full_share] = 1
+            self._cached = (chunk, size), arrange(self.config, draws)
         scenes = self._cached[1]
         rows = slice(position * size + rows.start, position * size + rows.stop)
         return scenes.points[rows].clone(), scenes.presence[rows].clone()
-
-    def _at_step(self, step: int) -> ConstellationDataConfig:
-        """The generator's settings at a step of the training."""
-        if step >= self._full:
-            return self.config
-        return replace(self.config, keep=1 - (1 - self.config.keep) * step / self._full)
 
 
 def process_rows(size: int, rank: int, world: int) -> slice:
@@ -175,7 +169,7 @@ def training_batches(experiment: Experiment, data_dir: Path | str | None = None)
         return ImageBatches(images, seed, config.canvas, config.shift)
     data = experiment.data
     if data.name == GENERATED:
-        return ConstellationBatches(data, seed, experiment.training.steps)
+        return ConstellationBatches(data, seed)
     return PointBatches(load_points(data.name, data.global_range), seed)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -42,11 +43,33 @@ def orthogonal_templates(parts: int, channels: int, size: int) -> Tensor:
     return q.float().reshape(parts, size, size, channels).permute(0, 3, 1, 2).contiguous()
 
 
+class _CapsuleLinear(torch.autograd.Function):
+    """W^T x + b of each capsule; autograd's own gradient of W would be a transposed matrix."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Float[Tensor, "capsules inputs batch"],
+        weight: Float[Tensor, "capsules inputs outputs"],
+        bias: Float[Tensor, "capsules 1 outputs"] | None,
+    ) -> Float[Tensor, "capsules outputs batch"]:
+        ctx.save_for_backward(x, weight)
+        ctx.has_bias = bias is not None
+        return weight.mT.bmm(x) if bias is None else torch.baddbmm(bias.mT, weight.mT, x)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        (gradient,), (x, weight) = upstream, ctx.saved_tensors
+        bias = gradient.sum(-1)[:, None] if ctx.has_bias else None
+        return weight.bmm(gradient), x.bmm(gradient.mT), bias
+
+
 class CapsuleMLP(nn.Module):
     """`capsules` MLPs side by side: ReLU hidden layers, linear output.
 
-    Tensors are laid out capsule first, (K, B, features), so every layer is one batched
-    product of contiguous matrices.
+    Every layer is one batched product of matrices (K, features, B). With the batch innermost
+    in memory, one feature of all examples is a contiguous row: what follows takes outputs apart
+    by feature and never has to move them.
     """
 
     def __init__(self, capsules: int, widths: Sequence[int], output_bias: bool = True):
@@ -69,17 +92,17 @@ class CapsuleMLP(nn.Module):
         """Outputs for x, or for x @ basis + constant, which is then folded into the weights."""
         weights, biases = list(self.weights), list(self.biases)
         if basis is not None and constant is not None:
-            biases[0] = biases[0] + constant[None, None] @ weights[0]  # (K, 1, hidden)
-            weights[0] = basis @ weights[0]  # (K, inputs, hidden)
+            shared = torch.cat([basis, constant[None]]).expand(len(weights[0]), -1, -1)
+            weights[0], shift = (shared.bmm(weights[0])).split([len(basis), 1], 1)
+            biases[0] = biases[0] + shift
         last = len(weights) - 1
+        x = x.mT  # (K, inputs, B)
         for layer, weight in enumerate(weights):
-            if layer < len(biases):
-                x = torch.baddbmm(biases[layer], x, weight)
-            else:
-                x = torch.bmm(x, weight)
+            bias = biases[layer] if layer < len(biases) else None
+            x = _CapsuleLinear.apply(x, weight, bias)
             if layer < last:
                 x = x.relu()
-        return x
+        return x.mT
 
 
 def add_noise(

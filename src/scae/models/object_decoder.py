@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae.config import NoiseConfig, PoseKind
-from scae.geometry import compose, pose_from_parameters
+from scae.geometry import Components, compose_components, pose_components
 from scae.models.layers import CapsuleMLP, add_noise, glorot_uniform_, linear
 from scae.models.set_transformer import LinearEncoding
 
@@ -144,22 +144,22 @@ class ObjectDecoder(nn.Module):
             features = self.encode(summary, encoding.basis, encoding.constant)
         else:
             features = self.encode(encoding.transpose(0, 1))  # (K, B, params)
-        decoded = self.decode(F.pad(features, (0, 1), value=1.0))  # (K, B, sum(split))
-        dynamic, rest = decoded.split([self.split[0], sum(self.split[1:])], -1)
-        ov, object_logit, part_logit, scale = (rest + self.bias).split(self.split[1:], -1)
+        decoded = self.decode(F.pad(features, (0, 1), value=1.0)).mT  # (K, sum(split), B)
+        dynamic, rest = decoded.split([self.split[0], sum(self.split[1:])], 1)
+        ov, object_logit, part_logit, scale = (rest + self.bias.mT).split(self.split[1:], 1)
 
-        # Parameters of all parts lie side by side, so element-wise maths runs on long rows.
-        dynamic = dynamic.unflatten(-1, (POSE, self.parts))  # (K, B, 6, M)
+        # With parts and batch innermost, element-wise maths runs on long rows.
+        dynamic = dynamic.unflatten(1, (POSE, self.parts))  # (K, 6, M, B)
         if not self.deformations:
             dynamic = torch.zeros_like(dynamic)
-        batch = features.shape[1]
-        relation = pose_from_parameters((dynamic + self.static[:, None]).mT, self.pose_kind)
-        object_pose = pose_from_parameters(ov, self.pose_kind)  # (K, B, 2, 3)
-        votes = compose(object_pose[:, :, None], relation)  # (K, B, M, 2, 3)
+        parameters = dynamic + self.static[..., None]
+        relation = pose_components(parameters.unbind(1), self.pose_kind)  # of (K, M, B)
+        object_pose = pose_components(ov[:, :, None].unbind(1), self.pose_kind)  # of (K, 1, B)
+        votes = compose_components(object_pose, relation)
 
-        training = self.training
-        object_logit = object_logit.squeeze(-1).T  # (B, K)
-        part_logit = part_logit.transpose(0, 1)  # (B, K, M)
+        training, batch = self.training, features.shape[1]
+        object_logit = object_logit.squeeze(1).T  # (B, K)
+        part_logit = part_logit.permute(2, 0, 1)  # (B, K, M)
         object_logit = add_noise(object_logit, self.noise, self.noise.object, training)
         part_logit = add_noise(part_logit, self.noise, self.noise.object_part, training)
         if self.learn_scale:
@@ -168,15 +168,20 @@ class ObjectDecoder(nn.Module):
             scale = torch.ones_like(scale)
         return PoseVotes(
             presence=object_logit.sigmoid()[..., None] * part_logit.sigmoid(),
-            scale=scale.transpose(0, 1),
+            scale=scale.permute(2, 0, 1),
             object_logit=object_logit,
             part_logit=part_logit,
             deformation=0.5 * dynamic.square().sum() / batch,
-            pose=votes.transpose(0, 1),
-            object_pose=object_pose.transpose(0, 1),
-            relation=relation.transpose(0, 1),
+            pose=_poses(votes),
+            object_pose=_poses(object_pose).squeeze(2),
+            relation=_poses(relation),
             features=features.transpose(0, 1),
         )
+
+
+def _poses(components: Components) -> Float[Tensor, "batch objects parts 2 3"]:
+    """Poses of components (K, M, B), which stay contiguous in memory."""
+    return torch.stack(components).unflatten(0, (2, 3)).permute(4, 2, 3, 0, 1)
 
 
 class BaselineDecoder(nn.Module):

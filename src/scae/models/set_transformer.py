@@ -94,11 +94,10 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "batch queries width"]:
         q, k, v = self.project(queries, keys)
         bias = self.bias(presence)
-        if bias is not None and self.presence == "mask":
-            # Fused kernels keep log-sum-exp, which at -1e32 cannot tell n keys from one.
-            attended = (q @ k.mT / math.sqrt(self.head_width) + bias).softmax(-1) @ v
-        else:
-            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        # Written out: for sets of a few dozen elements fused attention is slower. It also keeps
+        # log-sum-exp, which at the mask's -1e32 cannot tell n keys from one.
+        logits = (q / math.sqrt(self.head_width)) @ k.mT  # (B, heads, queries, keys)
+        attended = (logits if bias is None else logits + bias).softmax(-1) @ v
         return self.output(attended.transpose(1, 2).flatten(-2))  # (B, queries, width)
 
     def packed(
@@ -221,6 +220,9 @@ class AttentionPooling(nn.Module):
         if bias is not None:
             logits = logits + bias.mT
         pooled = logits.softmax(2).mT @ h[:, None]  # (B, heads, K, width)
+        if pooled.requires_grad:
+            # The gradient arrives capsule by capsule, an order that batched products loop over.
+            pooled.register_hook(Tensor.contiguous)
         value = attention.value.weight @ self.expand.weight  # (heads*d, width)
         constant = F.linear(self.expand.bias, attention.value.weight, attention.value.bias)
         out = attention.output.weight.unflatten(1, (heads, -1)).transpose(0, 1)  # (heads, out, d)

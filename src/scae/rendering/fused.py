@@ -18,8 +18,8 @@ from scae.rendering.coverage import PAD
 BLOCKS = 16
 """A batch is cut into this many blocks (of 8 images or more), whatever the number of threads:
 each has its own gradient sums, added in order, so results do not depend on scheduling."""
-LEAST_IMAGES = 8
-LARGEST_SPREAD = 60.0
+MIN_IMAGES = 8
+MAX_SPREAD = 60.0
 
 Gradients = tuple[Tensor | None, ...]
 
@@ -38,7 +38,7 @@ def _padded(templates: np.ndarray, alpha: np.ndarray | None) -> np.ndarray:
     return result
 
 
-def _mild(
+def _exponentials_are_safe(
     target: np.ndarray,
     templates: np.ndarray,
     colours: np.ndarray,
@@ -60,7 +60,7 @@ def _mild(
     shift = max(bg_logit, 0.0)
     if not printed:
         shift = max(shift, max(products) * sharpness if alpha is None else float(alpha.max()))
-    return shift - bg_logit + 0.5 * precision * reach**2 < LARGEST_SPREAD, shift
+    return shift - bg_logit + 0.5 * precision * reach**2 < MAX_SPREAD, shift
 
 
 def sweep_batch(
@@ -87,9 +87,9 @@ def sweep_batch(
     )
     a = None if alpha is None else alpha.detach().numpy()
     planes, tint = _padded(T, a), np.ascontiguousarray(c.swapaxes(1, 2))
-    mild, shift = _mild(y, T, c, a, s, printed)
+    mild, shift = _exponentials_are_safe(y, T, c, a, s, printed)
     batch = len(y)
-    size = max(LEAST_IMAGES, -(-batch // BLOCKS))
+    size = max(MIN_IMAGES, -(-batch // BLOCKS))
     starts = range(0, batch, size)
     value = np.empty(batch)
     g_pose, g_presence, g_tint = (np.empty_like(x) for x in (theta, d, tint))

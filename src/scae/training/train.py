@@ -24,6 +24,7 @@ from scae import models, weights_file
 from scae.config import Experiment
 from scae.data import Batches, training_batches
 from scae.errors import ScaeError
+from scae.kernels.memory import keep_freed_memory
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
 from scae.training import run_folder
 from scae.training.callbacks import (
@@ -84,6 +85,7 @@ def train(
     if batches is None:
         batches = training_batches(experiment, data_dir)
     checkpoint = _open_folder(path, experiment, batches.fingerprint, resume)
+    keep_freed_memory()
     # The global generator is reseeded at every step; callers get theirs back.
     with torch.random.fork_rng(), _quiet_lightning():
         torch.manual_seed(training.seed)
