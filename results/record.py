@@ -1,40 +1,51 @@
 """Record a finished run, and ship its weights.
 
-    python results/record.py runs/mnist --command "scae train mnist" --commit 1a2b3c4
-    python results/record.py runs/mnist --command "scae train mnist" --commit 1a2b3c4 --ship
+    python results/record.py runs/mnist --command "scae train mnist" --commit 1a2b3c4 [--ship]
 
 The first writes results/NAME-seedN.json: how the run was made, all its scores, and the mean
 presences of a sample, by which `tests/test_shipped.py` tells whether weights are those that
 were scored. `--ship` puts the weights into the package, in half precision, and scores those.
+`--preset NAME` is for runs of a version whose configurations no longer are read: the weights are
+saved again with the present preset.
 """
 
 import argparse
+import csv
 import json
 import platform
 import shutil
+import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from scae import files
+from scae import config, files
 from scae.api import load_model
 from scae.config import ConstellationExperiment
 from scae.evaluation import evaluate, presence_mean
 from scae.evaluation.evaluate import SAMPLE
 from scae.prediction import CLUSTERS, keep_clusters
-from scae.weights_file import load_weights, write_state
+from scae.presets import preset
+from scae.weights_file import load_weights, read_tensors, write_state
 
 HERE = Path(__file__).parent
 SHIPPED = HERE.parent / "src" / "scae" / "weights"
+WEIGHTS = "weights.safetensors"
 OTHER_DATA = {"mnist40": "affnist-style"}
 """Data of another distribution that a preset is scored on as well."""
 
 
 def record(
-    run: Path, command: str, commit: str, data_dir: Path | None = None, weights: Path | None = None
+    run: Path,
+    weights: Path,
+    command: str,
+    commit: str,
+    data_dir: Path | None = None,
+    note: str = "",
 ) -> dict[str, Any]:
-    """Score a run's weights, or those of another folder made of them, and write its JSON."""
-    loaded = load_model(weights or run)
+    """Score the weights in a folder, made of those of a run, and write the run's JSON."""
+    loaded = load_model(weights)
     experiment = loaded.experiment
     evaluation = evaluate(loaded.model, experiment, data_dir=data_dir).to_dict()
     if other := OTHER_DATA.get(experiment.name):
@@ -45,7 +56,7 @@ def record(
         "steps": experiment.training.steps,
         "command": command,
         "commit": commit,
-        "machine": machine(run),
+        **made_with(run),
         "date": date.today().isoformat(),
         "evaluation": evaluation,
         "sample": {
@@ -53,25 +64,54 @@ def record(
             "presence_mean": presence_mean(loaded.model, experiment, data_dir),
         },
     }
+    if note:
+        result["config"] = note
     files.write_json(HERE / f"{experiment.name}-seed{experiment.training.seed}.json", result)
     return result
 
 
-def machine(run: Path) -> Any:
-    """What the run says about the machine that made it."""
+def made_with(run: Path) -> dict[str, Any]:
+    """Machine, hours and memory of a training, as far as its folder says."""
     path = run / "environment.json"
-    found = json.loads(path.read_text()).get("machine") if path.is_file() else None
-    return found or platform.platform()
+    known = json.loads(path.read_text()) if path.is_file() else {}
+    found = {"machine": known.get("machine") or platform.platform()}
+    found |= {key: known[key] for key in ("hours", "peak_memory_mb") if known.get(key)}
+    if "hours" not in found and (run / "metrics.csv").is_file():  # of older versions
+        with open(run / "metrics.csv", newline="") as file:
+            seconds = [float(row["seconds"]) for row in csv.DictReader(file)]
+        found["hours"] = round(max(seconds) / 3600, 4)
+    return found
+
+
+def resave(run: Path, name: str) -> tuple[Path, str]:
+    """Write a run's weights with the present preset, and the seed and steps of the run.
+
+    Returns the new folder, and a note on where the configuration comes from.
+    """
+    old = json.loads((run / "config.json").read_text())
+    chosen = preset(name)
+    own = {key: old["training"][key] for key in ("seed", "steps")}
+    experiment = replace(chosen, training=replace(chosen.training, **own))
+    new = config.to_json(experiment)
+    parts = ("model", "data", "loss", "schedule", "optimizer")
+    changed = [part for part in parts if old[part] != new[part]]
+    if "model" in changed or "data" in changed:
+        sys.exit(f"The preset {name} is not what made {run}: {', '.join(changed)} differ.")
+    folder = run / "present-preset"
+    folder.mkdir(exist_ok=True)
+    write_state(read_tensors(run / WEIGHTS), experiment, folder / WEIGHTS)
+    differing = f"; the run differs in {', '.join(changed)}" if changed else ""
+    return folder, f"present preset{differing}"
 
 
 def ship(run: Path, data_dir: Path | None = None) -> Path:
     """Put a run's weights and clusters into the package; half precision is half the download."""
     loaded = load_model(run)
-    experiment, state = load_weights(run / "weights.safetensors")
+    experiment, state = load_weights(run / WEIGHTS)
     target = SHIPPED / experiment.name
     target.mkdir(parents=True, exist_ok=True)
     halves = {name: x.half() if x.is_floating_point() else x for name, x in state.items()}
-    write_state(halves, experiment, target / "weights.safetensors")
+    write_state(halves, experiment, target / WEIGHTS)
     if not isinstance(experiment, ConstellationExperiment):
         if not (run / CLUSTERS).is_file():
             keep_clusters(loaded, data_dir, seed=experiment.training.seed)
@@ -116,11 +156,16 @@ def main() -> None:
     parser.add_argument("--commit", required=True, help="the commit that it ran")
     parser.add_argument("--data", type=Path, help="folder of data sets; default: SCAE_DATA")
     parser.add_argument("--ship", action="store_true", help="put its weights into the package")
+    parser.add_argument("--preset", help="take the experiment from this preset, not from the run")
     options = parser.parse_args()
-    shipped = ship(options.run, options.data) if options.ship else None
-    result = record(options.run, options.command, options.commit, options.data, shipped)
-    if shipped:
-        files.write_text(shipped / "card.md", card(result))
+    weights, note = options.run, ""
+    if options.preset:
+        weights, note = resave(options.run, options.preset)
+    if options.ship:
+        weights = ship(weights, options.data)
+    result = record(options.run, weights, options.command, options.commit, options.data, note)
+    if options.ship:
+        files.write_text(weights / "card.md", card(result))
     for metric, value in scores(result):
         print(f"{metric}: {100 * value:.2f} %")
 

@@ -8,82 +8,52 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scae.errors import ScaeError
-from scae.evaluation import (
-    Sample,
-    fit_kmeans,
-    fit_probe,
-    lin_match,
-    match_clusters,
-    score_clusters,
-    welch_test,
-)
-from scae.evaluation.clustering import pixel_kmeans
+from scae.evaluation import fit_kmeans, fit_probe, match_clusters, score_clusters
+from scae.evaluation.clustering import lin_match, pixel_kmeans
 
-RNGS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+FEATURES = np.random.default_rng(0).random((20, 3), dtype=np.float32)
 
 
-def blobs(count: int, seed: int, centres: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(len(centres), size=count)
-    noise = 0.05 * rng.normal(size=(count, centres.shape[1]))
-    return (centres[labels] + noise).astype(np.float32), labels
-
-
-def test_hand_computed_match() -> None:
-    labels = np.array([0, 0, 0, 1, 1, 2])
-    pred = np.array([7, 7, 4, 4, 4, 9])
+def test_hand_computed_matches() -> None:
+    labels, pred = np.array([0, 0, 0, 1, 1, 2]), np.array([7, 7, 4, 4, 4, 9])
     assert match_clusters(pred, labels) == {7: 0, 4: 1, 9: 2}
     scores = score_clusters(pred, labels)
     assert scores.accuracy == pytest.approx(5 / 6)
     assert scores.confusion == [[2, 1, 0, 0], [0, 2, 0, 0], [0, 0, 1, 0]]
-
-
-def test_numbers_of_clusters_and_classes_may_differ() -> None:
-    labels = np.array([0, 0, 0, 0, 1, 1])
-    pred = np.array([0, 0, 0, 1, 2, 2])
+    # More clusters than classes, and fewer.
+    labels, pred = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 2, 2])
     assert match_clusters(pred, labels) == {0: 0, 2: 1}
-    scores = score_clusters(pred, labels)
-    assert scores.accuracy == pytest.approx(5 / 6)
-    assert scores.confusion == [[3, 0, 1], [0, 2, 0]]
-    labels = np.array([0, 0, 0, 1, 2, 2])
-    assert match_clusters(np.array([3, 3, 3, 3, 5, 5]), labels) == {3: 0, 5: 2}
+    assert score_clusters(pred, labels).confusion == [[3, 0, 1], [0, 2, 0]]
+    labels, pred = np.array([0, 0, 0, 1, 2, 2]), np.array([3, 3, 3, 3, 5, 5])
+    assert match_clusters(pred, labels) == {3: 0, 5: 2}
 
 
 def test_mapping_of_other_data_is_kept() -> None:
     labels = np.array([0, 0, 1, 1])
     scores = score_clusters(np.array([1, 1, 0, 0]), labels, {0: 0, 1: 1})
     assert scores.accuracy == 0
-    assert scores.nmi == pytest.approx(1)
-    assert scores.ari == pytest.approx(1)
+    assert (scores.nmi, scores.ari) == pytest.approx((1, 1))
     unseen = score_clusters(np.array([0, 0, 5, 5]), labels, {0: 0, 1: 3})
     assert unseen.accuracy == 0.5
     assert unseen.confusion == [[2, 0, 0, 0], [0, 0, 0, 2], [0, 0, 0, 0]]
 
 
 @settings(max_examples=40, deadline=None)
-@given(rng=RNGS)
+@given(rng=st.integers(0, 2**32 - 1).map(np.random.default_rng))
 def test_match_is_the_best_permutation_and_names_do_not_matter(rng: np.random.Generator) -> None:
     pred, labels = rng.integers(4, size=30), rng.integers(4, size=30)
     best = max(np.mean(np.array(names)[pred] == labels) for names in permutations(range(4)))
-    scores = score_clusters(pred, labels)
-    assert scores.accuracy == pytest.approx(best)
     renamed = score_clusters((rng.permutation(100)[:4] - 20)[pred], labels)
-    assert renamed.accuracy == pytest.approx(scores.accuracy)
-    assert renamed.nmi == pytest.approx(scores.nmi)
+    assert renamed.accuracy == pytest.approx(best)
 
 
 def test_names_come_from_the_fitted_set() -> None:
-    """Test images are mirrored: names learnt on train are all wrong there."""
-    centres = np.array([[0.0, 0.0], [5.0, 0.0]])
-    train = blobs(90, 0, centres)
-    features, labels = blobs(30, 1, centres)
-    assert lin_match(train, (features, 1 - labels)).accuracy == 0
-    assert lin_match(train, train).accuracy == 1
-
-
-def test_kmeans_is_deterministic() -> None:
-    features = np.random.default_rng(0).random((300, 5), dtype=np.float32)
-    centres = [fit_kmeans(features, 4, seed=3).cluster_centers_ for _ in range(2)]
+    """Other names for the same clusters in the scored set: all of them are wrong there."""
+    labels = np.arange(20) % 2
+    features = 0.05 * FEATURES + 5 * labels[:, None].astype(np.float32)
+    assert lin_match((features, labels), (features, 1 - labels)).accuracy == 0
+    assert lin_match((features, labels), (features, labels)).accuracy == 1
+    centres = [fit_kmeans(FEATURES, 4, seed=3).cluster_centers_ for _ in range(2)]
     assert np.array_equal(*centres)
 
 
@@ -97,23 +67,21 @@ def test_probe_is_linear_with_a_weight_per_feature_and_class() -> None:
 
 
 def test_single_class_and_collapsed_features_warn() -> None:
-    features = np.random.default_rng(0).random((20, 3), dtype=np.float32)
     labels = np.full(20, 6)
     with pytest.warns(UserWarning, match="single class"):
-        assert lin_match((features, labels), (features, labels)).accuracy == 1
+        assert lin_match((FEATURES, labels), (FEATURES, labels)).accuracy == 1
     with pytest.warns(UserWarning, match="single class"):
-        assert fit_probe(features, labels).score(features, labels) == 1
+        assert fit_probe(FEATURES, labels).score(FEATURES, labels) == 1
     same = np.ones((20, 3), np.float32), np.arange(20) % 4
     with pytest.warns(UserWarning, match="collapsed"):
         assert lin_match(same, same).accuracy == pytest.approx(1 / 4)
 
 
 def test_bad_input_is_named() -> None:
-    features = np.ones((3, 2), np.float32)
-    with pytest.raises(ScaeError, match="5 clusters were asked for with 3 examples"):
-        fit_kmeans(features, 5)
+    with pytest.raises(ScaeError, match="25 clusters were asked for with 20 examples"):
+        fit_kmeans(FEATURES, 25)
     with pytest.raises(ScaeError, match="NaN"):
-        fit_kmeans(features * np.nan, 2)
+        fit_kmeans(FEATURES * np.nan, 2)
     with pytest.raises(ScaeError, match="no examples"):
         score_clusters(np.zeros(0, int), np.zeros(0, int))
 
@@ -122,16 +90,4 @@ def test_pixel_baseline_finds_bright_and_dark_images() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=80)
     images = (rng.random((80, 36)) * 40 + 150 * labels[:, None]).astype(np.uint8)
-    train, test = (images[:60], labels[:60]), (images[60:], labels[60:])
-    assert pixel_kmeans(train, test, 2) == 1
-    assert pixel_kmeans(train, train, 2) == 1
-
-
-def test_welch() -> None:
-    # By hand: t = 2 / sqrt(1/4 + 4/4) = 1.789 with 4.41 degrees of freedom.
-    found = welch_test(Sample(12.0, 1.0, 4), Sample(10.0, 2.0, 4))
-    assert found.p_value == pytest.approx(0.142, abs=2e-3)
-    assert found.significant is False and found.difference == 2
-    assert welch_test(Sample(99.0, 0.1, 5), Sample(90.0, 1.0, 5)).significant
-    assert str(welch_test(Sample(1.0, 0.0, 1), Sample(2.0, 1.0, 5))) == "n/a"
-    assert welch_test(Sample(1.0, 0.0, 3), Sample(1.0, 0.0, 3)).p_value == 1
+    assert pixel_kmeans((images[:60], labels[:60]), (images[60:], labels[60:]), 2) == 1

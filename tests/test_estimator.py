@@ -1,6 +1,5 @@
 """The estimators: scikit-learn's checks, layouts, repeatability, storage, bad input."""
 
-import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +57,6 @@ def test_labels_predictions_and_presences_agree() -> None:
     fitted = clusterer().fit(IMAGES)
     assert fitted.labels_.shape == (20,) and set(fitted.labels_) <= {0, 1}
     assert np.array_equal(fitted.labels_, fitted.predict(IMAGES))
-    assert np.array_equal(fitted.labels_, clusterer().fit_predict(IMAGES))
     presences = fitted.transform(IMAGES)
     assert presences.shape == (20, 4) and (presences >= 0).all() and (presences <= 1).all()
     assert np.allclose(presences, fitted.model_.presences(IMAGES).prior, atol=1e-5)
@@ -66,6 +64,12 @@ def test_labels_predictions_and_presences_agree() -> None:
     assert np.array_equal(distances.argmin(1), fitted.labels_)
     assert list(fitted.get_feature_names_out()) == [f"capsuleclusterer{k}" for k in range(4)]
     assert fitted.score(IMAGES) == pytest.approx(float(fitted.model_.log_likelihood(IMAGES).mean()))
+    with pytest.raises(ValueError, match=r"1 channels of 14x12 pixels"):
+        fitted.predict(IMAGES.transpose(0, 2, 1))
+    with pytest.raises(ValueError, match="features"):
+        fitted.predict(IMAGES[:, :13])
+    with pytest.raises(ValueError, match="at least as many images"):
+        clusterer(n_clusters=21).fit(IMAGES)
 
 
 def test_clusters_are_the_classes_of_the_sparsity_targets() -> None:
@@ -96,9 +100,8 @@ def test_other_ranges_are_black_to_white_and_squares_are_found() -> None:
     digits = RNG.integers(0, 17, (20, 64)).astype(float)  # as scikit-learn's digits
     fitted = clusterer().fit(digits)
     assert fitted.image_shape_ == (1, 8, 8) and fitted.pixel_range_ == (0, 16)
-    assert np.allclose(
-        fitted.transform(digits), clusterer().fit(digits / 16).transform(digits / 16)
-    )
+    scaled = clusterer().fit(digits / 16).transform(digits / 16)
+    assert np.allclose(fitted.transform(digits), scaled)
     with pytest.warns(UserWarning, match="no square image"):
         assert clusterer().fit(digits[:, :40]).image_shape_ == (1, 8, 8)
 
@@ -108,7 +111,7 @@ def test_files_and_data_frames(tmp_path: Path) -> None:
     for path, image in zip(paths, IMAGES, strict=True):
         Image.fromarray(image).save(path)
     fitted = clusterer().fit(paths)
-    assert np.array_equal(fitted.transform(IMAGES), clusterer().fit(IMAGES).transform(IMAGES))
+    assert np.array_equal(fitted.predict(IMAGES), fitted.labels_)
     assert fitted.predict([Path(paths[3])]) == fitted.labels_[3]
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(IMAGES.reshape(20, -1)).rename(columns=str)
@@ -131,16 +134,6 @@ def test_bad_images_are_value_errors(X: Any, sentence: str) -> None:
         CapsuleClusterer(n_clusters=2, steps=1).fit(X)
 
 
-def test_other_sizes_than_in_fit_are_refused() -> None:
-    fitted = clusterer().fit(IMAGES)
-    with pytest.raises(ValueError, match=r"1 channels of 14x12 pixels"):
-        fitted.predict(IMAGES.transpose(0, 2, 1))
-    with pytest.raises(ValueError, match="features"):
-        fitted.predict(IMAGES[:, :13])
-    with pytest.raises(ValueError, match="at least as many images"):
-        clusterer(n_clusters=21).fit(IMAGES)
-
-
 def test_warm_start_continues_and_cold_start_repeats() -> None:
     model = clusterer().fit(IMAGES)
     first = model.transform(IMAGES)
@@ -157,26 +150,18 @@ def test_saved_pickled_and_used_by_the_package(tmp_path: Path) -> None:
     again = CapsuleClusterer.load(tmp_path / "model")
     assert np.array_equal(again.predict(IMAGES), fitted.labels_)
     assert again.set_params(experiment=None).get_params() == clusterer(experiment=None).get_params()
-    again.set_params(experiment=IMAGE_EXPERIMENT)
-    assert again.fit(IMAGES).n_iter_ == 3
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict(IMAGES), fitted.labels_)
-    alone = scae.load(tmp_path / "model")
-    assert np.allclose(alone.presences(IMAGES).prior, fitted.transform(IMAGES), atol=1e-5)
     found = predict(scae.api.load_model(tmp_path / "model"), IMAGES)
     assert [row[1] for row in found.rows] == fitted.labels_.tolist() and not found.note
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"estimator": "CapsuleClusterer"}', '{"a": 1}'])
-def test_damaged_records_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "estimator.json").write_text(text)
-    with pytest.raises(ScaeError, match=r"estimator\.json"):
-        CapsuleClusterer.load(tmp_path)
+def test_damaged_records_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ScaeError, match="cannot be read"):
-        CapsuleClusterer.load(tmp_path / "nowhere")
-    record = {"estimator": "ConstellationSegmenter", "parameters": {}, "learned": {}}
-    (tmp_path / "estimator.json").write_text(json.dumps(record))
-    with pytest.raises(ScaeError, match="written by ConstellationSegmenter"):
         CapsuleClusterer.load(tmp_path)
+    for text in ("", "[]", '{"estimator": "CapsuleClusterer"}', '{"estimator": "Other"}'):
+        (tmp_path / "estimator.json").write_text(text)
+        with pytest.raises(ScaeError, match=r"estimator\.json (is not|was written by)"):
+            CapsuleClusterer.load(tmp_path)
 
 
 def test_pipelines_and_searches() -> None:

@@ -21,7 +21,6 @@ from scae.evaluation import (
     evaluate,
     evaluate_images,
     evaluate_scenes,
-    evaluation_mode,
     presence_mean,
     presences,
 )
@@ -80,43 +79,28 @@ def test_presences_are_batched_deterministic_and_leave_the_model_alone() -> None
         presences(model, data.images[:0])
 
 
-def test_evaluation_mode_restores_after_an_error() -> None:
-    model = Quadrants().train()
-    with pytest.raises(KeyError), evaluation_mode(model):
-        assert not model.training and not torch.is_grad_enabled()
-        raise KeyError
-    assert model.training and torch.is_grad_enabled()
-
-
 def test_images_in_both_protocols() -> None:
     result = evaluate_images(Quadrants(), quadrant_data(80, 0), quadrant_data(40, 1))
-    assert result.lin_match.prior == {"train-test": 1.0, "full": 1.0}
-    assert result.lin_pred.prior == {"train-test": 1.0}
+    assert result.lin_match["prior"] == {"train-test": 1.0, "full": 1.0}
+    assert result.lin_pred["prior"] == {"train-test": 1.0}
     # The posterior tells quadrants 0 and 1 apart, but 2 from 3 only by chance.
-    assert 0.7 < result.lin_match.posterior["full"] < 0.95
-    assert result.nmi.prior["full"] == pytest.approx(1)
-    assert result.confusion.prior["train-test"] == [
+    assert 0.7 < result.lin_match["posterior"]["full"] < 0.95
+    assert result.nmi["prior"]["full"] == pytest.approx(1)
+    assert result.confusion["prior"]["train-test"] == [
         [10 if row == column else 0 for column in range(5)] for row in range(4)
     ]
     assert result.baselines == {"k-means on pixels": {"train-test": 1.0, "full": 1.0}}
     assert (result.n_train, result.n_test, result.clusters) == (80, 40, 4)
-    read = json.loads(result.to_json())
+    read = json.loads(json.dumps(result.to_dict()))
     assert read == result.to_dict()
     assert set(read["lin_match"]["prior"]) == set(read["protocols"]) == {"train-test", "full"}
-
-
-def test_one_set_has_only_the_full_protocol() -> None:
-    result = evaluate_images(Quadrants(), quadrant_data(40, 0), baselines=False)
-    assert result.lin_match.prior == {"full": 1.0}
-    assert result.lin_pred.prior == {}
-    assert (result.n_test, result.baselines) == (0, {})
 
 
 def test_generalisation_keeps_what_was_fitted_on_train() -> None:
     renamed = quadrant_data(40, 1, turn=1)  # other names for the same images
     result = evaluate_images(Quadrants(), quadrant_data(80, 0), renamed, transfer=True)
-    assert result.lin_match.prior == {"train-target": 0.0, "target": 1.0}
-    assert result.lin_pred.prior == {"train-target": 0.0}
+    assert result.lin_match["prior"] == {"train-target": 0.0, "target": 1.0}
+    assert result.lin_pred["prior"] == {"train-target": 0.0}
 
 
 def test_images_without_labels_are_refused_and_one_class_warns() -> None:
@@ -126,14 +110,13 @@ def test_images_without_labels_are_refused_and_one_class_warns() -> None:
     same = replace(data, labels=torch.zeros(8, dtype=torch.int64))
     with pytest.warns(UserWarning, match="single class"):
         result = evaluate_images(Quadrants(), same, same)
-    assert result.lin_match.prior == {"train-test": 1.0, "full": 1.0}
+    assert result.lin_match["prior"] == {"train-test": 1.0, "full": 1.0}
 
 
 def test_capsules_are_described() -> None:
     images = torch.randint(0, 256, (300, 1, 14, 12), dtype=torch.uint8)
     use = capsule_use(image_capsules().model, ImageData(images, None, "noise", "all"))
-    wanted = {"parts_present", "part_size", "objects_present", "explained_by_present"}
-    wanted |= {"objects_sharing", "objects_in_use", "image_ll", "part_ll", "unexplained"}
+    wanted = {"parts_present", "objects_present", "explained_by_present", "objects_sharing"}
     assert wanted <= set(use) and all(np.isfinite(value) for value in use.values())
 
 
@@ -144,7 +127,8 @@ def test_own_images_are_loaded_limited_and_scored(tmp_path: Any) -> None:
     model = Quadrants()
     experiment = ImageExperiment("test", "", model.config, data=ImageDataConfig(name=str(path)))
     result = evaluate(model, experiment, limit=40)
-    assert result.lin_match.prior == {"full": 1.0} and result.n_train == 40
+    assert result.lin_match["prior"] == {"full": 1.0} and result.lin_pred["prior"] == {}
+    assert (result.n_train, result.n_test) == (40, 0)
     assert len(presence_mean(model, experiment)) == 4
     np.savez(path, images=np.zeros((8, 9, 9), np.uint8), labels=np.arange(8))
     with pytest.raises(ScaeError, match="9x9 with 1 channels, but this model takes 8x8"):
@@ -161,11 +145,11 @@ def test_scenes() -> None:
     scenes = Scenes(*map(torch.from_numpy, (points, presence, labels)))
     result = evaluate_scenes(Sides(POINTS), scenes)
     assert (result.segmentation_error, result.ari) == (0, 1)
-    assert result.n_scenes + result.n_empty_scenes == 50
+    assert result.n_scenes < 50
     assert result.n_points == presence.sum()
     assert 0 < result.baselines["single capsule"]["segmentation_error"] < 0.5
     assert 0 < result.baselines["chance"]["segmentation_error"] < 0.7
-    assert "Hungarian" in json.loads(result.to_json())["convention"]
+    assert "Hungarian" in json.loads(json.dumps(result.to_dict()))["convention"]
     with pytest.raises(ScaeError, match="do not say which object"):
         evaluate_scenes(Sides(POINTS), replace(scenes, pattern_id=None))
 
@@ -173,7 +157,7 @@ def test_scenes() -> None:
 def test_generated_scenes_are_also_scored_with_noise() -> None:
     experiment = ConstellationExperiment("test", "", POINTS, data=ConstellationDataConfig())
     result = evaluate(ConstellationAutoencoder(POINTS), experiment, limit=30)
-    assert result.n_scenes + result.n_empty_scenes == 30
+    assert result.n_scenes <= 30
     assert set(result.error_at_noise) == {"0.1", "0.25"}
     mean = presence_mean(ConstellationAutoencoder(POINTS), experiment)
     assert len(mean) == POINTS.objects and all(0 < value < 1 for value in mean)

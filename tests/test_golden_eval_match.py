@@ -1,7 +1,5 @@
 """Matching and segmentation against the numbers of the released evaluation code."""
 
-from itertools import permutations
-
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
@@ -22,24 +20,9 @@ def released_accuracy(pred: np.ndarray, gt: np.ndarray, presence: np.ndarray) ->
     """The release sizes its matching by how many labels occur, so {0, 2} loses label 2."""
     correct = 0
     for p, g, present in zip(pred, gt, presence > 0, strict=True):
-        table = np.array(
-            [
-                [np.sum((g == i) & (p == j) & present) for j in range(len(np.unique(p)))]
-                for i in range(len(np.unique(g)))
-            ]
-        )
+        objects, capsules = np.arange(len(np.unique(g))), np.arange(len(np.unique(p)))
+        table = ((g == objects[:, None]) & present).astype(int) @ (p[:, None] == capsules)
         correct += table[linear_sum_assignment(table, maximize=True)].sum()
-    return correct / presence.sum()
-
-
-def brute_force_accuracy(pred: np.ndarray, gt: np.ndarray, presence: np.ndarray) -> float:
-    """The best renumbering of capsules per scene, by trying them all."""
-    size = int(max(pred.max(), gt.max())) + 1
-    correct = 0
-    for p, g, present in zip(pred, gt, presence > 0, strict=True):
-        correct += max(
-            np.sum((np.array(names)[p] == g) & present) for names in permutations(range(size))
-        )
     return correct / presence.sum()
 
 
@@ -51,6 +34,4 @@ def test_segmentation_beside_release() -> None:
     for presence, key in ((file["seg_presence"], "seg_acc"), (everything, "seg_acc_nopres")):
         theirs = float(file[key])
         assert abs(released_accuracy(pred, gt, presence) - theirs) <= 1e-5
-        ours = 1 - score_segmentation(pred, gt, presence).error
-        assert abs(ours - brute_force_accuracy(pred, gt, presence)) <= 1e-9
-        assert ours >= theirs - 1e-6
+        assert 1 - score_segmentation(pred, gt, presence).error >= theirs - 1e-6

@@ -67,10 +67,8 @@ def test_pushing_uploads_weights_with_a_card_and_fetching_reads_them(remote: Pat
 
 
 def test_local_folders_are_read(tmp_path: Path) -> None:
-    model = image_capsules()
-    folder = export(model, "safetensors", tmp_path / "folder")
-    again = hub.from_pretrained(folder)
-    assert np.array_equal(again.presences(IMAGES).prior, model.presences(IMAGES).prior)
+    folder = export(image_capsules(), "safetensors", tmp_path / "folder")
+    assert hub.from_pretrained(folder).experiment == image_capsules().experiment
     (folder / "config.json").write_text("{}")
     with pytest.raises(ScaeError, match=r"config\.json"):
         scae.load(folder)

@@ -5,24 +5,22 @@ point model is points, presence -> prior, posterior, segment. Batches (and point
 any size.
 """
 
-import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae import config, files
 from scae.api import Capsules, ImageCapsules, Loaded, PointCapsules, load_model
 from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
-from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder, build
+from scae.models import CapsuleModel, ConstellationAutoencoder, build
 from scae.prediction import read_clusters, write_clusters
 from scae.weights_file import save_weights
 
@@ -35,30 +33,17 @@ class ImageGraph(nn.Module):
 
     outputs = ("prior", "posterior", "part_pose", "part_presence")
 
-    def __init__(self, model: StackedCapsuleAutoencoder) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
+        # Sizes 0 and 1 would be taken for constants.
+        self.example = (torch.rand(2, model.config.channels, *model.config.image_size),)
+        self.free_axes: dict[str, Any] = {"image": {0: torch.export.Dim("batch", min=1)}}
 
-    def forward(
-        self, image: Float[Tensor, "batch channels height width"]
-    ) -> tuple[
-        Float[Tensor, "batch objects"],
-        Float[Tensor, "batch objects"],
-        Float[Tensor, "batch parts 2 3"],
-        Float[Tensor, "batch parts"],
-    ]:
+    def forward(self, image: Float[Tensor, "batch channels height width"]) -> tuple[Tensor, ...]:
         found = self.model.explain(image)
         both = found.presences
         return both.prior, both.posterior, found.parts.pose, found.parts.presence
-
-    def example(self) -> tuple[Tensor, ...]:
-        """Inputs to trace with: sizes 0 and 1 would be taken for constants."""
-        config = self.model.config
-        return (torch.rand(2, config.channels, *config.image_size),)
-
-    def dynamic(self) -> dict[str, dict[int, Any]]:
-        """Axes whose length is free."""
-        return {"image": {0: torch.export.Dim("batch", min=1)}}
 
 
 class PointGraph(nn.Module):
@@ -66,29 +51,19 @@ class PointGraph(nn.Module):
 
     outputs = ("prior", "posterior", "segment")
 
-    def __init__(self, model: ConstellationAutoencoder) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
+        self.example = torch.rand(2, 11, 2) * 2 - 1, torch.ones(2, 11)
+        axes = {0: torch.export.Dim("batch", min=1), 1: torch.export.Dim("points", min=1)}
+        self.free_axes: dict[str, Any] = {"points": axes, "presence": axes}
 
     def forward(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]
-    ) -> tuple[
-        Float[Tensor, "batch objects"],
-        Float[Tensor, "batch objects"],
-        Int[Tensor, "batch points"],
-    ]:
+    ) -> tuple[Tensor, ...]:
         found = self.model.explain(points, presence)
         posterior = (found.object_responsibility * presence[..., None]).sum(1)
         return found.votes.prior, posterior, found.winner.masked_fill(presence == 0, -1)
-
-    def example(self) -> tuple[Tensor, ...]:
-        """Inputs to trace with."""
-        return torch.rand(2, 11, 2) * 2 - 1, torch.ones(2, 11)
-
-    def dynamic(self) -> dict[str, dict[int, Any]]:
-        """Axes whose length is free."""
-        batch, points = torch.export.Dim("batch", min=1), torch.export.Dim("points", min=1)
-        return {"points": {0: batch, 1: points}, "presence": {0: batch, 1: points}}
 
 
 def export(model: Exportable, format: Format, out: str | Path) -> Path:
@@ -110,18 +85,17 @@ def export(model: Exportable, format: Format, out: str | Path) -> Path:
     if format == "safetensors":
         save_weights(loaded.model, loaded.experiment, path)
     else:
-        graph = _graph(loaded.model)
-        files.write_bytes(path, _onnx(graph) if format == "onnx" else _program(graph))
+        trace = _onnx if format == "onnx" else _program
+        with warnings.catch_warnings(action="ignore"), torch.no_grad():
+            files.write_bytes(path, trace(_graph(loaded.model)))
     return path
 
 
 def as_loaded(model: Exportable) -> Loaded:
     """The model of a name, a path, or one already in memory."""
-    if isinstance(model, Loaded):
-        return model
     if isinstance(model, ImageCapsules | PointCapsules):
         return Loaded(model.model, model.experiment)
-    return load_model(model)
+    return model if isinstance(model, Loaded) else load_model(model)
 
 
 def _write_folder(loaded: Loaded, folder: Path) -> Path:
@@ -141,17 +115,15 @@ def _graph(model: CapsuleModel) -> ImageGraph | PointGraph:
     """A copy on the CPU that is certain to be free of noise."""
     plain = build(replace(model.config, noise=replace(model.config.noise, in_evaluation=False)))
     plain.load_state_dict(model.state_dict())
-    plain.eval().requires_grad_(False)
-    if isinstance(plain, ConstellationAutoencoder):
-        return PointGraph(plain).eval()
-    return ImageGraph(plain).eval()
+    plain.requires_grad_(False)
+    graph = PointGraph if isinstance(plain, ConstellationAutoencoder) else ImageGraph
+    return graph(plain).eval()
 
 
 def _program(graph: ImageGraph | PointGraph) -> bytes:
-    with _quiet(), torch.no_grad():
-        traced = torch.export.export(graph, graph.example(), dynamic_shapes=graph.dynamic())
-        buffer = io.BytesIO()
-        torch.export.save(traced, buffer)
+    buffer = io.BytesIO()
+    traced = torch.export.export(graph, graph.example, dynamic_shapes=graph.free_axes)
+    torch.export.save(traced, buffer)
     return buffer.getvalue()
 
 
@@ -163,29 +135,15 @@ def _onnx(graph: ImageGraph | PointGraph) -> bytes:
         raise ScaeError(
             f"ONNX export needs {error.name}, which is not installed: pip install 'scae[export]'."
         ) from None
-    with _quiet(), torch.no_grad():
-        written = torch.onnx.export(
-            graph,
-            graph.example(),
-            dynamo=True,
-            verbose=False,
-            input_names=list(graph.dynamic()),
-            output_names=list(graph.outputs),
-            dynamic_shapes=graph.dynamic(),
-        )
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    written = torch.onnx.export(
+        graph,
+        graph.example,
+        dynamo=True,
+        verbose=False,
+        input_names=list(graph.free_axes),
+        output_names=list(graph.outputs),
+        dynamic_shapes=graph.free_axes,
+    )
     assert written is not None
     return written.model_proto.SerializeToString()
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No reports on the exporter's inner life."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

@@ -13,9 +13,8 @@ PARTIAL_SUFFIX = ".partial"
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file so that readers see the old content or the new one, never a part.
 
-    The bytes go to a temporary file in the same folder and reach the disk before the
-    rename, so a power cut after it cannot leave an empty file behind. When writing fails
-    (disk full), the temporary file is removed and the old file stays.
+    The bytes reach the disk in a temporary file of the same folder before it is renamed, so a
+    power cut cannot leave an empty file behind. When writing fails, the old file stays.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
@@ -28,7 +27,6 @@ def write_bytes(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -39,17 +37,6 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """`write_bytes` for a JSON value, indented for people to read."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable (not needed, and not possible, on Windows)."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def remove_partial(folder: Path) -> None:

@@ -6,20 +6,18 @@ A repository holds config.json, model.safetensors and a card; nothing in it is e
 from pathlib import Path
 from typing import Any
 
-try:
-    import huggingface_hub
-except ImportError:
-    from scae.errors import ScaeError
-
-    raise ScaeError(
-        "The Hub needs huggingface_hub, which is not installed: pip install 'scae[hub]'."
-    ) from None
-
 from scae.api import Capsules, load
 from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
 from scae.export import Exportable, as_loaded, export
 from scae.prediction import CLUSTERS
+
+try:
+    import huggingface_hub
+except ImportError:
+    raise ScaeError(
+        "The Hub needs huggingface_hub, which is not installed: pip install 'scae[hub]'."
+    ) from None
 
 CARD = """---
 {{ card_data }}
@@ -53,15 +51,13 @@ class HubCapsules(
 
     @classmethod
     def _from_pretrained(cls, *, model_id: str, **options: Any) -> "HubCapsules":
-        folder = Path(model_id)
-        if not folder.is_dir():
-            wanted = [HUB_CONFIG, HUB_WEIGHTS, CLUSTERS]
-            known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-            found = huggingface_hub.snapshot_download(
-                model_id, allow_patterns=wanted, **{k: options[k] for k in known}
-            )
-            folder = Path(found)
-        return cls(load(folder))
+        if Path(model_id).is_dir():
+            return cls(load(Path(model_id)))
+        wanted = [HUB_CONFIG, HUB_WEIGHTS, CLUSTERS]
+        known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+        chosen = {name: options[name] for name in known}
+        folder = huggingface_hub.snapshot_download(model_id, allow_patterns=wanted, **chosen)
+        return cls(load(Path(folder)))
 
 
 def from_pretrained(repository: str | Path, device: str = "cpu", **options: Any) -> Capsules:
@@ -83,10 +79,6 @@ def from_pretrained(repository: str | Path, device: str = "cpu", **options: Any)
 def push_to_hub(model: Exportable, repository: str, **options: Any) -> str:
     """Upload a model with a card to `user/name`; `options` are the mixin's (private, token)."""
     loaded = as_loaded(model)
-    experiment = loaded.experiment
-    card = {
-        "name": experiment.name,
-        "reference": experiment.reference,
-        "repository": repository,
-    }
+    named = {"name": loaded.experiment.name, "reference": loaded.experiment.reference}
+    card = named | {"repository": repository}
     return str(HubCapsules(loaded).push_to_hub(repository, model_card_kwargs=card, **options))

@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from safetensors.torch import save
+from safetensors.numpy import save
 from sklearn.metrics import pairwise_distances_argmin
 
 from scae import files
 from scae.api import Loaded
-from scae.config import ConstellationExperiment, ImageDataConfig, ImageExperiment
-from scae.data import NAMES, ImageData, from_arrays, load_images, load_scenes
+from scae.config import ConstellationExperiment, ImageDataConfig
+from scae.data import NAMES, ImageData, check_fits, from_arrays, load_images, load_scenes
 from scae.data.folder import SUFFIXES, read_image
 from scae.errors import ScaeError
 from scae.evaluation import fit_kmeans, presences, segment
 from scae.evaluation.evaluate import GENERATED, MAX_SCENES, SCENES_SEED
-from scae.evaluation.inference import check_images
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
 from scae.weights_file import read_tensors
 
@@ -38,13 +36,18 @@ Row = tuple[str | int | float, ...]
 
 @dataclass(frozen=True)
 class Prediction:
-    """A table of predictions and the size of each group in it."""
+    """A table of predictions."""
 
     header: tuple[str, ...]
     rows: list[Row]
-    sizes: dict[int, int]
     note: str = ""
     """What a reader of the table has to know, if anything."""
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """Rows of each cluster or object."""
+        column = 1 if self.header[1] == "cluster" else -1
+        return dict(sorted(Counter(int(row[column]) for row in self.rows).items()))
 
     def write(self, path: Path) -> None:
         """Write a CSV file, whole or not at all."""
@@ -58,8 +61,7 @@ class Prediction:
 def write_clusters(folder: Path, centres: Centres) -> Path:
     """Keep cluster centres beside a model's weights."""
     path = folder / CLUSTERS
-    tensor = torch.from_numpy(np.ascontiguousarray(centres, np.float32))
-    files.write_bytes(path, save({"centres": tensor}))
+    files.write_bytes(path, save({"centres": np.ascontiguousarray(centres, np.float32)}))
     return path
 
 
@@ -77,12 +79,11 @@ def keep_clusters(
     loaded: Loaded, data_dir: Path | None = None, clusters: int | None = None, seed: int = 0
 ) -> Path:
     """Fit clusters on the training images of an image model and write them to its folder."""
-    model, experiment = loaded.model, loaded.experiment
-    assert isinstance(model, StackedCapsuleAutoencoder) and isinstance(experiment, ImageExperiment)
+    model, data = loaded.model, loaded.experiment.data
+    assert isinstance(model, StackedCapsuleAutoencoder) and isinstance(data, ImageDataConfig)
     if loaded.folder is None:
         raise ScaeError("Clusters are kept beside the weights of a model; save it first.")
-    images = load_images(experiment.data, None, data_dir)
-    prior, _ = presences(model, images.images)
+    prior, _ = presences(model, load_images(data, None, data_dir).images)
     kmeans = fit_kmeans(prior, clusters or model.config.classes, seed)
     return write_clusters(loaded.folder, kmeans.cluster_centers_)
 
@@ -129,7 +130,7 @@ def predict(
         for name, cluster, p in zip(names, found, prior, strict=True)
     ]
     header = ("file", "cluster", "strongest_object", "presence")
-    return Prediction(header, rows, _sizes(found.tolist()), note)
+    return Prediction(header, rows, note)
 
 
 def read_files(paths: Sequence[str | Path], size: int | None = None) -> ImageData:
@@ -138,48 +139,40 @@ def read_files(paths: Sequence[str | Path], size: int | None = None) -> ImageDat
     for path, image in zip(paths, images, strict=True):
         if image.shape != images[0].shape:
             raise ScaeError(f"Image {path} differs in size or colour from {paths[0]}.")
-    data = from_arrays(np.stack(images), name="files")
-    return replace(data, files=tuple(map(str, paths)))
+    return replace(from_arrays(np.stack(images), name="files"), files=tuple(map(str, paths)))
 
 
 def _images(loaded: Loaded, data: Any, data_dir: Path | None) -> ImageData:
-    experiment = loaded.experiment
-    assert isinstance(experiment, ImageExperiment)
-    size = experiment.data.size  # as the images that the model was trained on
+    own = loaded.experiment.data
+    assert isinstance(own, ImageDataConfig) and isinstance(loaded.model, StackedCapsuleAutoencoder)
     if isinstance(data, ImageData):
         images = data
+    elif isinstance(data, str | Path) and str(data) not in NAMES and _is_image_file(Path(data)):
+        images = read_files([data], own.size)
     elif isinstance(data, str | Path):
-        path = Path(data)
-        if str(data) not in NAMES and path.is_file() and path.suffix.lower() in SUFFIXES:
-            images = read_files([path], size)
-        else:
-            own = experiment.data
-            config = own if str(data) == own.name else ImageDataConfig(str(data), size=size)
-            images = load_images(config, None, data_dir)
+        config = own if str(data) == own.name else ImageDataConfig(str(data), size=own.size)
+        images = load_images(config, None, data_dir)
     elif isinstance(data, Sequence) and all(isinstance(x, str | Path) for x in data):
-        images = read_files(data, size)
+        images = read_files(data, own.size)
     else:
         images = from_arrays(data)
-    check_images(experiment, images)
+    check_fits(loaded.model.config, images)
     return images
+
+
+def _is_image_file(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() in SUFFIXES
 
 
 def _segment(loaded: Loaded, model: ConstellationAutoencoder, data: str) -> Prediction:
     """The object of every point, with scenes and places as the file has them."""
-    experiment = loaded.experiment
-    assert isinstance(experiment, ConstellationExperiment)
-    config = replace(experiment.data, name=data)
+    assert isinstance(loaded.experiment, ConstellationExperiment)
+    config = replace(loaded.experiment.data, name=data)
     scenes = load_scenes(config, SCENES_SEED, MAX_SCENES if data == GENERATED else 2**40)
-    segments = segment(model, scenes.points, scenes.presence)
-    names: Sequence[str | int] = scenes.scene_names or range(len(scenes))
-    rows: list[Row] = []
-    for scene, points, objects in zip(names, scenes.points.tolist(), segments, strict=True):
-        for point, ((x, y), k) in enumerate(zip(points, objects.tolist(), strict=True)):
-            if k >= 0:
-                rows.append((scene, point, x, y, k))
-    header = ("scene", "point", "x", "y", "object")
-    return Prediction(header, rows, _sizes([k for k in segments.ravel().tolist() if k >= 0]))
-
-
-def _sizes(groups: list[int]) -> dict[int, int]:
-    return dict(sorted(Counter(groups).items()))
+    objects = segment(model, scenes.points, scenes.presence)
+    names, points = scenes.scene_names or range(len(scenes)), scenes.points.numpy()
+    rows: list[Row] = [
+        (names[s], int(n), *points[s, n].tolist(), int(objects[s, n]))
+        for s, n in np.argwhere(objects >= 0)
+    ]
+    return Prediction(("scene", "point", "x", "y", "object"), rows)

@@ -22,34 +22,28 @@ def save_weights(model: nn.Module, experiment: Experiment, path: Path) -> None:
 def write_state(state: dict[str, Tensor], experiment: Experiment, path: Path) -> None:
     """`save_weights` for a state dict; the same state gives the same bytes."""
     metadata = {METADATA_KEY: json.dumps(config.to_json(experiment), allow_nan=False)}
-    files.write_bytes(path, safetensors.torch.save(separate(state), metadata))
+    # Safetensors stores no two tensors that share memory.
+    separate = {name: x.detach().cpu().clone().contiguous() for name, x in state.items()}
+    files.write_bytes(path, safetensors.torch.save(separate, metadata))
 
 
 def load_weights(path: Path) -> tuple[Experiment, dict[str, Tensor]]:
     """The experiment and state dict of a weights file; nothing in it is executed."""
-    tensors, text = read(path)
-    return config.from_json(text, str(path)), tensors
-
-
-def read(path: Path) -> tuple[dict[str, Tensor], str]:
-    """Tensors and the text under our metadata key, or one clear sentence."""
-    tensors, metadata = _open(path)
+    tensors, metadata = _read(path)
     if METADATA_KEY not in metadata:
         raise ScaeError(
             f"{path} is a safetensors file without scae's metadata; "
             "expected one that `scae train` wrote."
         )
-    return tensors, metadata[METADATA_KEY]
+    return config.from_json(metadata[METADATA_KEY], str(path)), tensors
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of any safetensors file."""
-    return _open(path)[0]
+    return _read(path)[0]
 
 
-def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    if not path.is_file():
-        raise ScaeError(f"{path} does not exist; expected a safetensors file.")
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
             names = file.keys()
@@ -59,8 +53,3 @@ def _open(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise ScaeError(
             f"{path} is not a readable safetensors file ({reason}); use an undamaged copy."
         ) from None
-
-
-def separate(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors on the CPU that share no memory, which is all safetensors can store."""
-    return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}

@@ -1,13 +1,13 @@
 """Trained models by name or path: shipped weights, run folders and weights files."""
 
 import difflib
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from scae import config
 from scae.api.images import ImageCapsules
@@ -64,43 +64,27 @@ def wrap(model: CapsuleModel, experiment: Experiment, device: str = "cpu") -> Ca
 def load_model(name_or_path: str | Path) -> Loaded:
     """The torch module with its experiment and the folder of its weights."""
     path = find_weights(name_or_path)
-    experiment, state = _read(path)
+    described = path.with_name(HUB_CONFIG)
+    if path.name == HUB_WEIGHTS and described.is_file():
+        # The Hub's library writes weights that lack our metadata.
+        experiment = config.from_json(described.read_bytes(), str(described))
+        state = read_tensors(path)
+    else:
+        experiment, state = load_weights(path)
+    # A file may claim a model of any size: it is refused before memory is taken.
+    with torch.device("meta"):
+        model = build(experiment.model)
     try:
-        model = _model_with(experiment, state)
+        with warnings.catch_warnings(action="ignore"):
+            model.load_state_dict(state)  # compares names and shapes, copies nothing
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise ScaeError(
             f"The weights in {path} do not fit the model they describe ({reason}); "
             "download or copy it again."
         ) from None
+    model.to_empty(device="cpu").load_state_dict(state)
     return Loaded(model.eval(), experiment, path.parent)
-
-
-def _model_with(experiment: Experiment, state: dict[str, Tensor]) -> CapsuleModel:
-    """The experiment's model with the given weights, allocated only if they fit it.
-
-    A file may claim a model of any size; what it takes is the size of the weights it has.
-    """
-    with torch.device("meta"):
-        model = build(experiment.model)
-    expected = model.state_dict()
-    for name in expected.keys() | state.keys():
-        if name not in state or name not in expected:
-            raise RuntimeError(f"{name} is {'missing' if name in expected else 'unknown'}")
-        if state[name].shape != expected[name].shape:
-            shapes = tuple(state[name].shape), tuple(expected[name].shape)
-            raise RuntimeError(f"{name} has shape {shapes[0]} instead of {shapes[1]}")
-    model.to_empty(device="cpu")
-    model.load_state_dict(state)
-    return model
-
-
-def _read(path: Path) -> tuple[Experiment, dict[str, Tensor]]:
-    """Experiment and weights; the Hub's library writes weights that lack our metadata."""
-    described = path.with_name(HUB_CONFIG)
-    if path.name != HUB_WEIGHTS or not described.is_file():
-        return load_weights(path)
-    return config.from_json(described.read_bytes(), str(described)), read_tensors(path)
 
 
 def find_weights(name_or_path: str | Path) -> Path:
@@ -108,20 +92,17 @@ def find_weights(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, str) and name_or_path in shipped():
         return shipped()[name_or_path] / WEIGHTS
     path = Path(name_or_path)
-    if path.is_file():
-        return path
-    for name in (WEIGHTS, HUB_WEIGHTS):
-        if (path / name).is_file():
-            return path / name
+    for candidate in (path, path / WEIGHTS, path / HUB_WEIGHTS):
+        if candidate.is_file():
+            return candidate
     if path.is_dir():
         raise ScaeError(
             f"Folder {path} holds no {WEIGHTS}; expected the folder of a finished run, "
             "made by `scae train`."
         )
-    known = ", ".join(shipped()) or "none yet"
     near = difflib.get_close_matches(str(name_or_path), shipped(), 1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise ScaeError(
         f"There is no model {str(name_or_path)!r}: expected a run folder, a weights file or the "
-        f"name of a shipped model ({known}).{hint}"
+        f"name of a shipped model ({', '.join(shipped()) or 'none yet'}).{hint}"
     )

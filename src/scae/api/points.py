@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae.api import inputs
+from scae.api.arrays import answer, as_tensor, ask, pose_batch, scene_batch
 from scae.api.results import Array, PointExplanation, PointObjects, Presences
 from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
-from scae.evaluation import evaluation_mode
-from scae.evaluation.inference import device_of, scenes_per_batch
+from scae.evaluation.inference import scenes_per_batch
 from scae.geometry import compose
 from scae.models import ConstellationAutoencoder
 from scae.models.object_decoder import PoseVotes
@@ -44,7 +44,8 @@ class PointCapsules:
 
     def explain(self, points: Any, presence: Any = None) -> PointExplanation:
         """Objects with their poses and votes, and which of them explains each point."""
-        return self._answer(self._explain, points, presence)
+        found: PointExplanation = self._ask(self._explain, points, presence)
+        return found
 
     def segment(
         self, points: Any, presence: Any = None, mark_dummy: bool = False
@@ -55,26 +56,22 @@ class PointCapsules:
         better than any object does. It is no test for outliers: an object that is not needed
         elsewhere may be put where one is.
         """
-
-        def segment(points: Points, presence: Presence) -> Int[Tensor, "batch points"]:
-            if not presence.numel():
-                return presence.long()
-            return self.model.segment(points, presence, mark_dummy)
-
-        return self._answer(segment, points, presence, may_be_empty=True)
+        if 0 in (shape := scene_batch(points, presence)[1].shape):
+            return answer(torch.zeros(shape, dtype=torch.int64), points)
+        return self._ask(lambda p, d: self.model.segment(p, d, mark_dummy), points, presence)
 
     def presences(self, points: Any, presence: Any = None) -> Presences:
         """How present every object is in each scene."""
 
         def infer(points: Points, presence: Presence) -> Presences:
-            both = self.model.object_presences(points, presence)
-            return Presences(both.prior, both.posterior)
+            return Presences(**vars(self.model.object_presences(points, presence)))
 
-        return self._answer(infer, points, presence)
+        found: Presences = self._ask(infer, points, presence)
+        return found
 
     def log_likelihood(self, points: Any, presence: Any = None) -> Float[Array, " batch"]:
         """log p of the present points of each normalised scene, in nats."""
-        return self._answer(self.model.log_likelihood, points, presence)
+        return self._ask(self.model.log_likelihood, points, presence)
 
     def render(self, objects: PointObjects, pose: Any = None) -> Float[Array, "batch objects _ 2"]:
         """Where objects put their points, with edited poses OV if given: (B, K, votes, 2)."""
@@ -86,32 +83,15 @@ class PointCapsules:
             return objects.votes
         if objects.pose is None or objects.relation is None:
             raise ScaeError("The baseline's objects have no poses to edit; use a capsule model.")
-        own, relation = (
-            inputs.as_tensor(array, "the explanation") for array in (objects.pose, objects.relation)
-        )
-        moved = compose(inputs.pose_batch(pose, own)[:, :, None], relation)[..., 2]
-        return inputs.Kind.of(objects.pose).answer(moved)
+        moved = pose_batch(pose, as_tensor(objects.pose))[:, :, None]
+        return answer(compose(moved, as_tensor(objects.relation))[..., 2], objects.pose)
 
-    def _answer(
-        self,
-        function: Callable[[Points, Presence], Any],
-        points: Any,
-        presence: Any,
-        may_be_empty: bool = False,
-    ) -> Any:
-        """What a function finds in scenes, few at a time, in the kind of array that was given."""
-        batch = inputs.scene_batch(points, presence)
+    def _ask(self, function: Callable[[Points, Presence], Any], points: Any, presence: Any) -> Any:
+        batch = scene_batch(points, presence)
         shape = tuple(batch[0].shape)
-        if 0 in shape and not may_be_empty:
+        if 0 in shape:
             raise ScaeError(f"There is nothing to explain in points of shape {shape}.")
-        device = device_of(self.model)
-        with evaluation_mode(self.model):
-            found = inputs.in_batches(
-                lambda p, d: function(p.to(device), d.to(device)),
-                scenes_per_batch(shape[1]),
-                *batch,
-            )
-        return inputs.Kind.of(points).answer(found)
+        return ask(self.model, function, scenes_per_batch(shape[1]), points, *batch)
 
     def _explain(self, points: Points, presence: Presence) -> PointExplanation:
         found = self.model.explain(points, presence)

@@ -20,7 +20,7 @@ def describe(result: ImageResult | ConstellationResult) -> str:
         return _describe_scenes(result)
     protocols = list(result.protocols)
     rows = {
-        f"{label}, {level}": getattr(scores, level)
+        f"{label}, {level}": scores[level]
         for label, scores in (("LIN-MATCH", result.lin_match), ("LIN-PRED", result.lin_pred))
         for level in ("prior", "posterior")
     }

@@ -1,28 +1,32 @@
 """What both estimators share: training, errors of scikit-learn's kind, and storage."""
 
 import functools
-import inspect
 import json
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from scae import files
-from scae.api import Capsules, load, wrap
+from scae.api import load, wrap
 from scae.api.loading import WEIGHTS
-from scae.config import Experiment
+from scae.config import Experiment, TrainingConfig
 from scae.errors import ScaeError
 from scae.weights_file import save_weights
 
 RECORD = "estimator.json"
-PLAIN = (bool, int, float, str, type(None))
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,19 +50,7 @@ def value_errors(method: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def draw_seed(random_state: Any) -> int:
-    """A seed for weights, batches and noise, as scikit-learn reads `random_state`."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def choose_device(device: str) -> str:
-    """`auto` is the first GPU, or else the CPU."""
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-class Estimator:
+class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Training by `scae.train`, and `save` and `load` as safetensors and JSON.
 
     A saved folder also is one that `scae.load` and `scae predict` read. Only what `fit` learned
@@ -66,44 +58,61 @@ class Estimator:
     object becomes None.
     """
 
-    device: str
-    verbose: int
-    warm_start: bool
     model_: Any
     experiment_: Experiment
     n_iter_: int
     _learned: tuple[str, ...] = ("n_iter_",)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.model_.model.config.objects)
+
+    @property
+    def _device(self) -> str:
+        if self.device != "auto":
+            return str(self.device)
+        return "cuda" if torch.cuda.is_available() else "cpu"
+
+    def _seed(self) -> int:
+        """A seed for weights, batches and noise, as scikit-learn reads `random_state`."""
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _training(self, chosen: TrainingConfig, count: int, seed: int) -> TrainingConfig:
+        """The training of an experiment with our parameters, for `count` examples."""
+        steps, batch = self.steps or chosen.steps, self.batch_size or chosen.batch
+        return replace(chosen, seed=seed, steps=steps, batch=min(batch, count))
+
     def _train(self, experiment: Experiment, batches: Any) -> None:
         """Set `model_`, `experiment_` and `n_iter_`."""
         from scae.training import train  # Lightning: slow to import
 
-        start, done = self._start(experiment)
-        device = choose_device(self.device)
+        start, done = None, 0
+        if self.warm_start and hasattr(self, "model_"):
+            if self.experiment_.model != experiment.model:
+                raise ScaeError(
+                    "warm_start needs the sizes and numbers of capsules of the last fit; set "
+                    "warm_start=False to start anew."
+                )
+            start, done = self.model_.model.state_dict(), self.n_iter_
         with tempfile.TemporaryDirectory() as folder:
             run = train(
                 experiment,
                 Path(folder) / "run",
                 batches=batches,
-                accelerator="gpu" if device.startswith("cuda") else device,
+                accelerator="gpu" if self._device.startswith("cuda") else self._device,
                 loggers=[],
                 progress=bool(self.verbose),
                 start=start,
             )
         self.experiment_ = experiment
-        self.model_ = wrap(run.model, experiment, device)
+        self.model_ = wrap(run.model, experiment, self._device)
         self.n_iter_ = done + experiment.training.steps
-
-    def _start(self, experiment: Experiment) -> tuple[dict[str, Tensor] | None, int]:
-        """Weights to begin with and the updates they have seen."""
-        if not self.warm_start or not hasattr(self, "model_"):
-            return None, 0
-        if self.experiment_.model != experiment.model:
-            raise ScaeError(
-                "warm_start needs the sizes and numbers of capsules of the last fit; set "
-                "warm_start=False to start anew."
-            )
-        return self.model_.model.state_dict(), self.n_iter_
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder, which is made if needed."""
@@ -111,7 +120,7 @@ class Estimator:
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         save_weights(self.model_.model, self.experiment_, path / WEIGHTS)
-        params = self.get_params(deep=False)  # type: ignore[attr-defined]
+        params = self.get_params(deep=False)
         record = {
             "estimator": type(self).__name__,
             "parameters": {name: _plain(value) for name, value in params.items()},
@@ -128,8 +137,7 @@ class Estimator:
             record = json.loads(path.read_text())
             if record["estimator"] != cls.__name__:
                 raise ScaeError(f"{path} was written by {record['estimator']}, not {cls.__name__}.")
-            known = inspect.signature(cls).parameters
-            estimator = cls(**{k: v for k, v in record["parameters"].items() if k in known})
+            estimator = cls(**record["parameters"])
             for name in cls._learned:
                 value = record["learned"][name]
                 setattr(estimator, name, tuple(value) if isinstance(value, list) else value)
@@ -138,10 +146,10 @@ class Estimator:
             raise ScaeError(f"{path} cannot be read ({error.strerror}).") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ScaeError(f"{path} is not what {cls.__name__}.save writes ({error}).") from None
-        model: Capsules = load(Path(folder) / WEIGHTS, choose_device(estimator.device))
-        estimator.model_, estimator.experiment_ = model, model.experiment
+        estimator.model_ = load(Path(folder) / WEIGHTS, estimator._device)
+        estimator.experiment_ = estimator.model_.experiment
         if custom:
-            estimator.set_params(experiment=model.experiment)  # type: ignore[attr-defined]
+            estimator.set_params(experiment=estimator.experiment_)
         return estimator
 
 
@@ -151,4 +159,4 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    return value if isinstance(value, PLAIN) else None
+    return value if isinstance(value, bool | int | float | str) else None

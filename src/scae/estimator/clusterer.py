@@ -6,32 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from scae.config import ImageExperiment
 from scae.data import ImageBatches, ImageData
 from scae.errors import ScaeError
-from scae.estimator.base import Estimator, draw_seed, value_errors
+from scae.estimator.base import Estimator, value_errors
 from scae.estimator.reading import read_images
-from scae.evaluation import evaluation_mode, fit_kmeans
-from scae.evaluation.inference import BATCH, device_of
+from scae.evaluation import fit_kmeans, presences
 from scae.prediction import assign_clusters, read_clusters, write_clusters
 
 DEFAULT_CLUSTERS = 10
 
 
-class CapsuleClusterer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator, BaseEstimator
-):
+class CapsuleClusterer(Estimator):
     """Clusters images by the objects that a Stacked Capsule Autoencoder sees in them.
 
     `fit` trains the autoencoder on X and then k-means on the objects' presences; labels are
@@ -42,26 +31,22 @@ class CapsuleClusterer(
     Parameters
     ----------
     n_clusters : int, default=None
-        Clusters of `predict`; also the number of classes C in the sparsity targets K/C and
-        B/C of the loss, and 2.4 object capsules are made per cluster. None: 10, or one per
-        two images when there are fewer than 20.
+        Clusters, which are also the classes of the sparsity targets K/C and B/C of the loss.
+        None: 10, or one per two images when there are fewer than 20.
     image_shape : tuple, default=None
         (height, width) or (height, width, channels) of flat rows. None: squares.
     n_parts, n_objects : int, default=None
         Part and object capsules. None: 24, and 2.4 per cluster but at least 8.
-    steps : int, default=None
-        Weight updates. None: 60 passes over the images, within bounds of `scae.presets.images`.
-    batch_size : int, default=None
-        Images per update. None: 64, or all if there are fewer.
+    steps, batch_size : int, default=None
+        Weight updates and images per update. None: as `scae.presets.images` chooses.
     experiment : ImageExperiment, default=None
-        Every other choice (`scae.preset("mnist")`, say); image size, channels and classes are
-        filled in from X and `n_clusters`, and the parameters above go before it.
+        Every other choice (`scae.preset("mnist")`, say); the parameters above go before it.
     warm_start : bool, default=False
         Begin `fit` with the weights of the last one, which must be of the same sizes.
     random_state : int, RandomState or None, default=None
         Seed of weights, batches, noise and k-means.
     device : str, default="auto"
-        Where to train and predict: "cpu", "cuda", ...; "auto" is a GPU if there is one.
+        "cpu", "cuda", ...; "auto" is a GPU if there is one.
     verbose : int, default=0
         1 shows the progress of training.
 
@@ -74,7 +59,7 @@ class CapsuleClusterer(
     labels_ : array (N,)
         Clusters of the images given to `fit`.
     n_clusters_, n_iter_, image_shape_, pixel_range_, experiment_
-        Clusters, updates made (over warm starts), (C, H, W), the numbers taken for black and
+        Clusters, updates over all warm starts, (C, H, W), the numbers taken for black and
         white (None: bytes or floats from 0 to 1), and the full configuration.
     """
 
@@ -107,23 +92,17 @@ class CapsuleClusterer(
         self.device = device
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.three_d_array = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
     @value_errors
     def fit(self, X: Any, y: Any = None) -> "CapsuleClusterer":
         """Train on images; `y` is ignored."""
         images = read_images(self, X, reset=True)
-        seed = draw_seed(self.random_state)
+        seed = self._seed()
         experiment = self._configure(images, seed)
         self._train(experiment, ImageBatches(images, seed, None, 0))
         self.n_clusters_ = experiment.model.classes
-        presences = self._presences(images)
-        self.cluster_centers_ = fit_kmeans(presences, self.n_clusters_, seed).cluster_centers_
-        self.labels_ = assign_clusters(presences, self.cluster_centers_)
+        prior = self._presences(images)
+        self.cluster_centers_ = fit_kmeans(prior, self.n_clusters_, seed).cluster_centers_
+        self.labels_ = assign_clusters(prior, self.cluster_centers_)
         return self
 
     @value_errors
@@ -147,10 +126,6 @@ class CapsuleClusterer(
         check_is_fitted(self)
         images = read_images(self, X, reset=False)
         return float(self.model_.log_likelihood(images.images.numpy()).mean())
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.model_.model.config.objects)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder, its clusters included."""
@@ -185,23 +160,12 @@ class CapsuleClusterer(
             parts=self.n_parts or chosen.model.parts,
             objects=self.n_objects or chosen.model.objects,
         )
-        training = replace(
-            chosen.training,
-            seed=seed,
-            steps=self.steps or chosen.training.steps,
-            batch=min(self.batch_size or chosen.training.batch, count),
-        )
+        training = self._training(chosen.training, count, seed)
         warmup = min(chosen.optimizer.warmup, max(1, training.steps // 10))
         optimizer = replace(chosen.optimizer, warmup=warmup)
         return replace(chosen, model=model, training=training, optimizer=optimizer)
 
     def _presences(self, images: ImageData) -> Float[np.ndarray, "n objects"]:
         """Prior presences in double precision: the same for an image in any batch."""
-        model = copy.deepcopy(self.model_.model).double()
-        device = device_of(model)
-        with evaluation_mode(model):
-            found = [
-                model.object_presences(batch.to(device).double() / 255).prior.cpu()
-                for batch in images.images.split(BATCH)
-            ]
-        return torch.cat(found).numpy()
+        prior, _ = presences(copy.deepcopy(self.model_.model).double(), images.images)
+        return prior

@@ -10,15 +10,14 @@ import torch
 from jaxtyping import Float
 from sklearn.utils.validation import validate_data
 
-from scae.api.inputs import scene_batch
+from scae.api.arrays import scene_batch
 from scae.data import ImageData, Scenes, from_arrays, read_points
-from scae.data.images import image_array
+from scae.data.images import SLACK, image_array
 from scae.errors import ScaeError
 from scae.prediction import read_files
 
 # Images of fewer pixels a side are padded: the part encoder needs some room.
 MIN_SIDE = 8
-TOLERANCE = 1e-4
 
 
 def read_images(estimator: Any, X: Any, reset: bool) -> ImageData:
@@ -27,8 +26,9 @@ def read_images(estimator: Any, X: Any, reset: bool) -> ImageData:
     Scikit-learn's own checks (numbers only, finite, as many features as in `fit`) are made on
     flat rows. Floats are rounded to 256 levels, in training and prediction alike.
     """
-    if _is_file_list(X):
-        X = read_files(list(X)).images
+    items = X if isinstance(X, list | tuple) else getattr(X, "tolist", list)()
+    if items and isinstance(items, list | tuple) and isinstance(items[0], str | Path):
+        X = read_files(list(items)).images
     layout, flat = None, X
     if not hasattr(X, "columns") and (array := np.asarray(X)).ndim > 2:
         layout, flat = array.shape, array.reshape(len(array), -1)
@@ -38,28 +38,21 @@ def read_images(estimator: Any, X: Any, reset: bool) -> ImageData:
     if estimator.pixel_range_ is not None:
         low, high = estimator.pixel_range_
         flat = ((flat.astype(np.float64) - low) / (high - low)).clip(0, 1)
-    if layout is None:
-        images = _from_rows(flat, estimator.image_shape)
-    else:
-        images = flat.reshape(layout)
+    images = flat.reshape(layout) if layout else _from_rows(flat, estimator.image_shape)
+    if not reset:
+        channels, *size = estimator.image_shape_
+        images = image_array(images, "X", channels, tuple(size))
+    data = from_arrays(images, name="X")
     if reset:
-        data = from_arrays(images, name="X")
         estimator.image_shape_ = tuple(data.images.shape[1:])
-        return data
-    channels, height, width = estimator.image_shape_
-    return from_arrays(image_array(images, "X", channels, (height, width)), name="X")
-
-
-def _is_file_list(X: Any) -> bool:
-    items = X if isinstance(X, list | tuple) else getattr(X, "tolist", list)()
-    return bool(items) and isinstance(items, list | tuple) and isinstance(items[0], str | Path)
+    return data
 
 
 def _pixel_range(flat: np.ndarray) -> tuple[float, float] | None:
     """None for bytes and floats from 0 to 1; of other numbers, their range is black to white."""
     low, high = float(flat.min()), float(flat.max())
-    top = 1 + TOLERANCE if flat.dtype.kind == "f" else 255
-    if flat.dtype.kind == "b" or (low >= -TOLERANCE and high <= top):
+    top = 1 + SLACK if flat.dtype.kind == "f" else 255
+    if flat.dtype.kind == "b" or (low >= -SLACK and high <= top):
         return None
     return low, high if high > low else low + 1
 
@@ -68,12 +61,12 @@ def _from_rows(flat: np.ndarray, image_shape: Any) -> np.ndarray:
     """Flat rows as images of `image_shape`, (height, width[, channels]), or as squares."""
     count, features = flat.shape
     if image_shape is not None:
-        sizes = tuple(int(size) for size in image_shape)
-        if len(sizes) not in (2, 3) or min(sizes) < 1:
-            raise ScaeError(f"image_shape is {image_shape}; expected (height, width[, channels]).")
-        if math.prod(sizes) != features:
-            raise ScaeError(f"X has {features} features, which are no images of {sizes}.")
-        return flat.reshape(count, *sizes)
+        if len(image_shape) not in (2, 3) or math.prod(image_shape) != features:
+            raise ScaeError(
+                f"X has {features} features and image_shape is {image_shape}; expected (height, "
+                "width[, channels]) with that product."
+            )
+        return flat.reshape(count, *image_shape)
     side = math.isqrt(features - 1) + 1
     if side * side != features:
         warnings.warn(
@@ -81,11 +74,10 @@ def _from_rows(flat: np.ndarray, image_shape: Any) -> np.ndarray:
             f"pixels of {side}x{side} ones; give image_shape=(height, width[, channels]).",
             stacklevel=2,
         )
-    square = np.zeros((count, side * side), flat.dtype)
-    square[:, :features] = flat
+    square = np.pad(flat, ((0, 0), (0, side * side - features))).reshape(count, side, side)
     pad = max(0, MIN_SIDE - side)
     edges = (pad // 2, pad - pad // 2)
-    return np.pad(square.reshape(count, side, side), ((0, 0), edges, edges))
+    return np.pad(square, ((0, 0), edges, edges))
 
 
 def read_scenes(X: Any) -> Scenes:
@@ -109,9 +101,9 @@ def _padded(X: Any) -> Float[np.ndarray, "scenes points 2"]:
     if hasattr(X, "columns"):
         if not {"scene", "x", "y"} <= set(X.columns):
             raise ScaeError("X is a table without the columns scene, x and y.")
-        _, owner = np.unique(np.asarray(X["scene"]), return_inverse=True)
         table = np.stack([np.asarray(X["x"]), np.asarray(X["y"])], -1)
-        X = [table[owner == scene] for scene in range(int(owner.max(initial=-1)) + 1)]
+        scene = np.asarray(X["scene"])
+        X = [table[scene == name] for name in np.unique(scene)]
     if isinstance(X, torch.Tensor | np.ndarray):
         array = np.asarray(X)
         if array.dtype.kind not in "biuf" or array.ndim != 3 or array.shape[2] != 2:
@@ -125,8 +117,7 @@ def _padded(X: Any) -> Float[np.ndarray, "scenes points 2"]:
         bad = next((s.shape for s in scenes if s.ndim != 2 or s.shape[1] != 2), None)
         if bad is not None:
             raise ScaeError(f"X has a scene of shape {bad}; expected (points, 2).")
-        longest = max((len(scene) for scene in scenes), default=0)
-        padded = np.full((len(scenes), longest, 2), np.nan)
+        padded = np.full((len(scenes), max(map(len, scenes), default=0), 2), np.nan)
         for row, scene in zip(padded, scenes, strict=True):
             row[: len(scene)] = scene
     if 0 in padded.shape:

@@ -5,26 +5,18 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from scae.config import ConstellationDataConfig, ConstellationExperiment
 from scae.data import PointBatches, Scenes
-from scae.estimator.base import Estimator, draw_seed, value_errors
+from scae.estimator.base import Estimator, value_errors
 from scae.estimator.reading import read_scenes
 
 BATCH, EPOCHS, MIN_STEPS, MAX_STEPS = 128, 200, 5_000, 60_000
 
 
-class ConstellationSegmenter(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator, BaseEstimator
-):
+class ConstellationSegmenter(Estimator):
     """Finds which points of a scene belong together, by a Constellation Capsule Autoencoder.
 
     X is an (S, N, 2) array of S scenes, in which points that are not there are NaN, a list of
@@ -91,16 +83,14 @@ class ConstellationSegmenter(
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
         return tags
 
     @value_errors
     def fit(self, X: Any, y: Any = None) -> "ConstellationSegmenter":
         """Train on scenes; `y` is ignored."""
         scenes = read_scenes(X)
-        seed = draw_seed(self.random_state)
+        seed = self._seed()
         self._train(self._configure(len(scenes), seed), PointBatches(scenes, seed))
         self.labels_ = self._segment(scenes, mark_dummy=False)
         return self
@@ -117,8 +107,7 @@ class ConstellationSegmenter(
         """Prior presence of every object in each scene, from 0 to 1."""
         check_is_fitted(self)
         scenes = read_scenes(X)
-        found: np.ndarray = self.model_.presences(scenes.points, scenes.presence).prior.numpy()
-        return found
+        return np.asarray(self.model_.presences(scenes.points, scenes.presence).prior)
 
     @value_errors
     def score(self, X: Any, y: Any = None) -> float:
@@ -127,15 +116,9 @@ class ConstellationSegmenter(
         scenes = read_scenes(X)
         return float(self.model_.log_likelihood(scenes.points, scenes.presence).mean())
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.model_.model.config.objects)
-
     def _segment(self, scenes: Scenes, mark_dummy: bool) -> Int[np.ndarray, "scenes points"]:
-        found: np.ndarray = self.model_.segment(
-            scenes.points, scenes.presence, mark_dummy=mark_dummy
-        ).numpy()
-        return found
+        found = self.model_.segment(scenes.points, scenes.presence, mark_dummy)
+        return np.asarray(found)
 
     def _configure(self, count: int, seed: int) -> ConstellationExperiment:
         from scae.presets import preset, recipe
@@ -157,10 +140,5 @@ class ConstellationSegmenter(
             votes=self.n_points or chosen.model.votes,
             normalise=self.normalise,
         )
-        training = replace(
-            chosen.training,
-            seed=seed,
-            steps=self.steps or chosen.training.steps,
-            batch=min(self.batch_size or chosen.training.batch, count),
-        )
+        training = self._training(chosen.training, count, seed)
         return replace(chosen, model=model, training=training)

@@ -8,28 +8,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from scae.config import (
-    ConstellationDataConfig,
-    ConstellationExperiment,
-    Experiment,
-    ImageDataConfig,
-    ImageExperiment,
-)
-from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
+from scae.config import ConstellationExperiment, Experiment, ImageDataConfig
+from scae.data import NAMES, ImageData, Scenes, check_fits, load_images, load_scenes
 from scae.diagnostics import diagnose_batches
 from scae.errors import ScaeError
-from scae.evaluation.clustering import ClusteringScores, lin_match, pixel_kmeans
-from scae.evaluation.inference import BATCH, check_images, device_of, presences, segment
-from scae.evaluation.probe import fit_probe
-from scae.evaluation.results import (
-    PROTOCOLS,
-    ByPresence,
-    Confusions,
-    ConstellationResult,
-    ImageResult,
-)
+from scae.evaluation.clustering import fit_probe, lin_match, pixel_kmeans
+from scae.evaluation.inference import BATCH, presences, segment
+from scae.evaluation.results import PROTOCOLS, ConstellationResult, ImageResult, Result
 from scae.evaluation.segmentation import (
-    SegmentationScores,
     chance_baseline,
     score_segmentation,
     single_capsule_baseline,
@@ -49,8 +35,6 @@ NOISES = (0.1, 0.25)
 """Standard deviations of the noise on points at which generated scenes are scored too."""
 MAX_DIAGNOSED = 10_000
 SAMPLE = 500
-
-Result = ImageResult | ConstellationResult
 
 
 def evaluate(
@@ -75,15 +59,23 @@ def evaluate(
         return _evaluate_scenes(model, experiment, dataset, seed, limit)
     assert isinstance(model, StackedCapsuleAutoencoder)
     own = experiment.data
-    if dataset is None or dataset in (own.name, own_name(own)):
-        test = None if is_single_set(own) else _load(experiment, own, "test", data_dir, limit)
-        train = _load(experiment, own, "train", data_dir, limit)
-        return evaluate_images(model, train, test, own_name(own), baselines=baselines, seed=seed)
-    other = ImageDataConfig(name=dataset)
-    target = _load(experiment, other, "train" if is_single_set(other) else "test", data_dir, limit)
-    train = _load(experiment, own, "train", data_dir, limit)
+    # The data set's name as the paper's tables have it.
+    name = "mnist40" if own.name == "mnist" and own.canvas == 40 else own.name
+    transfer = dataset not in (None, own.name, name)
+    other = ImageDataConfig(name=dataset) if transfer and dataset else own
+    train = _load(model, own, "train", data_dir, limit)
+    test = None
+    if transfer or own.name in NAMES:  # users' own images come without a test split
+        split = "test" if other.name in NAMES else "train"
+        test = _load(model, other, split, data_dir, limit)
     return evaluate_images(
-        model, train, target, dataset, baselines=baselines, seed=seed, transfer=True
+        model,
+        train,
+        test,
+        other.name if transfer else name,
+        baselines=baselines,
+        seed=seed,
+        transfer=transfer,
     )
 
 
@@ -105,33 +97,25 @@ def evaluate_images(
     sets = [_describe(model, data) for data in (train, test) if data is not None]
     pairs = _protocols(sets, transfer)
     clusters = len(np.unique(sets[0].labels))
-    scores: dict[str, dict[str, ClusteringScores]] = {"prior": {}, "posterior": {}}
-    probes: dict[str, dict[str, float]] = {"prior": {}, "posterior": {}}
+    names = ("lin_match", "lin_pred", "nmi", "ari", "confusion")
+    scores: dict[str, Any] = {name: {"prior": {}, "posterior": {}} for name in names}
     pixels: dict[str, float] = {}
     for protocol, (fit, score) in pairs.items():
-        for level in scores:
+        for level in ("prior", "posterior"):
             known = getattr(fit, level), fit.labels
             new = getattr(score, level), score.labels
-            scores[level][protocol] = lin_match(known, new, clusters, seed)
+            matched = lin_match(known, new, clusters, seed)
+            scores["lin_match"][level][protocol] = matched.accuracy
+            for name in ("nmi", "ari", "confusion"):
+                scores[name][level][protocol] = getattr(matched, name)
             if fit is not score:  # the probe could memorise labels that it was given
-                probes[level][protocol] = float(fit_probe(*known).score(*new))
+                scores["lin_pred"][level][protocol] = float(fit_probe(*known).score(*new))
         if baselines:
             known, new = (fit.pixels, fit.labels), (score.pixels, score.labels)
             pixels[protocol] = pixel_kmeans(known, new, clusters, seed)
-
-    def collect(field: str) -> dict[str, dict[str, Any]]:
-        return {
-            level: {protocol: getattr(s, field) for protocol, s in row.items()}
-            for level, row in scores.items()
-        }
-
     return ImageResult(
         dataset=dataset,
-        lin_match=ByPresence(**collect("accuracy")),
-        lin_pred=ByPresence(**probes),
-        nmi=ByPresence(**collect("nmi")),
-        ari=ByPresence(**collect("ari")),
-        confusion=Confusions(**collect("confusion")),
+        **scores,
         clusters=clusters,
         n_train=len(train),
         n_test=0 if test is None else len(test),
@@ -155,59 +139,20 @@ def evaluate_scenes(
         )
     labels, presence = scenes.pattern_id.numpy(), scenes.presence.numpy()
     scores = score_segmentation(segment(model, scenes.points, scenes.presence), labels, presence)
-    chance = chance_baseline(labels, presence, model.config.objects, seed)
+    baselines = {
+        "chance": chance_baseline(labels, presence, model.config.objects, seed),
+        "single capsule": single_capsule_baseline(labels, presence),
+    }
     return ConstellationResult(
         dataset=dataset,
         segmentation_error=scores.error,
-        scene_error=scores.scene_error,
         ari=scores.ari,
         n_scenes=scores.scenes,
-        n_empty_scenes=scores.empty_scenes,
         n_points=scores.points,
-        baselines={
-            "chance": _summary(chance),
-            "single capsule": _summary(single_capsule_baseline(labels, presence)),
-        },
+        baselines={k: {"segmentation_error": b.error, "ari": b.ari} for k, b in baselines.items()},
         seed=seed,
         seconds=round(time.perf_counter() - start, 2),
     )
-
-
-def capsule_use(model: StackedCapsuleAutoencoder, data: ImageData) -> dict[str, float]:
-    """How parts and objects are used on the first images, see `scae.diagnostics`."""
-    device = device_of(model)
-    batches = data.images[:MAX_DIAGNOSED].split(BATCH)
-    return diagnose_batches(model, ((b.to(device).float() / 255,) for b in batches)).scalars()
-
-
-def presence_mean(
-    model: CapsuleModel, experiment: Experiment, data_dir: Path | None = None
-) -> list[float]:
-    """Mean prior presences of the first 500 test images or scenes: a fingerprint of weights."""
-    if isinstance(experiment, ConstellationExperiment):
-        assert isinstance(model, ConstellationAutoencoder)
-        scenes = load_scenes(experiment.data, SCENES_SEED, SAMPLE)
-        device = device_of(model)
-        with evaluation_mode(model):
-            both = model.object_presences(scenes.points.to(device), scenes.presence.to(device))
-        prior = both.prior.cpu().numpy()
-    else:
-        assert isinstance(model, StackedCapsuleAutoencoder)
-        split = "train" if is_single_set(experiment.data) else "test"
-        data = _load(experiment, experiment.data, split, data_dir, SAMPLE)
-        prior, _ = presences(model, data.images)
-    mean: list[float] = prior.mean(0).astype(np.float64).round(6).tolist()
-    return mean
-
-
-def own_name(data: ImageDataConfig) -> str:
-    """The data set's name as the paper's tables have it."""
-    return "mnist40" if data.name == "mnist" and data.canvas == 40 else data.name
-
-
-def is_single_set(data: ImageDataConfig) -> bool:
-    """Users' own images come as one set without a test split."""
-    return data.name not in NAMES
 
 
 def _evaluate_scenes(
@@ -217,21 +162,41 @@ def _evaluate_scenes(
     seed: int,
     limit: int | None,
 ) -> ConstellationResult:
-    start = time.perf_counter()
-    data = experiment.data if dataset is None else replace(experiment.data, name=dataset)
-    count = min(MAX_SCENES, limit or MAX_SCENES)
+    data = replace(experiment.data, name=dataset or experiment.data.name)
 
-    def scenes(config: ConstellationDataConfig) -> Scenes:
-        return load_scenes(config, SCENES_SEED + seed, count)
+    def score(noise: float | None = None) -> ConstellationResult:
+        config = data if noise is None else replace(data, noise=noise)
+        scenes = load_scenes(config, SCENES_SEED + seed, min(MAX_SCENES, limit or MAX_SCENES))
+        return evaluate_scenes(model, scenes, data.name, seed)
 
-    result = evaluate_scenes(model, scenes(data), data.name, seed)
-    noisy = {}
-    if data.name == GENERATED:
-        for noise in NOISES:
-            found = evaluate_scenes(model, scenes(replace(data, noise=noise)), data.name, seed)
-            noisy[str(noise)] = found.segmentation_error
-    seconds = round(time.perf_counter() - start, 2)
-    return replace(result, error_at_noise=noisy, seconds=seconds)
+    noises = NOISES if data.name == GENERATED else ()
+    return replace(score(), error_at_noise={str(n): score(n).segmentation_error for n in noises})
+
+
+def capsule_use(model: StackedCapsuleAutoencoder, data: ImageData) -> dict[str, float]:
+    """How parts and objects are used on the first images, see `scae.diagnostics`."""
+    like = next(model.parameters())
+    batches = data.images[:MAX_DIAGNOSED].split(BATCH)
+    return diagnose_batches(model, ((batch.to(like) / 255,) for batch in batches)).scalars()
+
+
+def presence_mean(
+    model: CapsuleModel, experiment: Experiment, data_dir: Path | None = None
+) -> list[float]:
+    """Mean prior presences of the first 500 test images or scenes: a fingerprint of weights."""
+    if isinstance(experiment, ConstellationExperiment):
+        assert isinstance(model, ConstellationAutoencoder)
+        scenes, like = load_scenes(experiment.data, SCENES_SEED, SAMPLE), next(model.parameters())
+        with evaluation_mode(model):
+            both = model.object_presences(scenes.points.to(like), scenes.presence.to(like))
+        prior = both.prior.cpu().numpy()
+    else:
+        assert isinstance(model, StackedCapsuleAutoencoder)
+        split = "test" if experiment.data.name in NAMES else "train"
+        data = _load(model, experiment.data, split, data_dir, SAMPLE)
+        prior, _ = presences(model, data.images)
+    mean: list[float] = prior.mean(0).astype(np.float64).round(6).tolist()
+    return mean
 
 
 @dataclass(frozen=True)
@@ -269,19 +234,13 @@ def _protocols(
 
 
 def _load(
-    experiment: ImageExperiment,
+    model: StackedCapsuleAutoencoder,
     data: ImageDataConfig,
     split: str,
     data_dir: Path | None,
     limit: int | None,
 ) -> ImageData:
     images = load_images(data, split, data_dir)
-    check_images(experiment, images)
-    if limit is None or limit >= len(images):
-        return images
+    check_fits(model.config, images)
     labels = None if images.labels is None else images.labels[:limit]
     return replace(images, images=images.images[:limit], labels=labels, files=images.files[:limit])
-
-
-def _summary(scores: SegmentationScores) -> dict[str, float]:
-    return {"segmentation_error": scores.error, "ari": scores.ari}

@@ -5,12 +5,8 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from scae.config import ImageExperiment
-from scae.data import ImageData
 from scae.errors import ScaeError
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, evaluation_mode
-
-Images = UInt8[Tensor, "images channels height width"]
 
 BATCH = 250
 MAX_SCENES = 1000
@@ -29,18 +25,16 @@ def scenes_per_batch(points: int) -> int:
 
 
 def presences(
-    model: StackedCapsuleAutoencoder, images: Images
+    model: StackedCapsuleAutoencoder, images: UInt8[Tensor, "images channels height width"]
 ) -> tuple[Float[np.ndarray, "images objects"], Float[np.ndarray, "images objects"]]:
     """Prior and posterior object presences of images in bytes."""
     if len(images) == 0:
         raise ScaeError("There are no images to evaluate; give at least one.")
-    found, device = [], device_of(model)
+    like = next(model.parameters())
     with evaluation_mode(model):
-        for batch in images.split(BATCH):
-            both = model.object_presences(batch.to(device).float() / 255)
-            found.append(torch.stack([both.prior, both.posterior]).float().cpu())
-    prior, posterior = torch.cat(found, 1).numpy()
-    return prior, posterior
+        found = [model.object_presences(batch.to(like) / 255) for batch in images.split(BATCH)]
+    prior, posterior = [x.prior for x in found], [x.posterior for x in found]
+    return torch.cat(prior).cpu().numpy(), torch.cat(posterior).cpu().numpy()
 
 
 def segment(
@@ -58,15 +52,3 @@ def segment(
             for p, d in zip(points.float().split(size), presence.float().split(size), strict=True)
         ]
     return torch.cat(found).numpy()
-
-
-def check_images(experiment: ImageExperiment, images: ImageData) -> None:
-    """Refuse images of another size or number of channels than the model takes."""
-    expected = (experiment.model.channels, *experiment.model.image_size)
-    found = tuple(images.images.shape[1:])
-    if found != expected:
-        raise ScaeError(
-            f"The images of {images.name!r} are {found[1]}x{found[2]} with {found[0]} channels, "
-            f"but this model takes {expected[1]}x{expected[2]} with {expected[0]}; use images of "
-            "that size, or a model trained on yours."
-        )

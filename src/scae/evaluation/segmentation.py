@@ -18,29 +18,22 @@ from scae.errors import ScaeError
 # Labels drawn from the plain seed would be predicted without error.
 CHANCE_STREAM = 31
 
+PointLabels = Int[np.ndarray, "scenes points"]
+PointPresence = Shaped[np.ndarray, "scenes points"]
+
 
 @dataclass(frozen=True)
 class SegmentationScores:
     """Segmentation of many scenes; see the module's convention."""
 
-    error: float
-    """Wrong present points over all present points."""
-    scene_error: float
-    """The same error as a mean over scenes."""
-    ari: float
-    """Adjusted Rand index, mean over scenes."""
-    scenes: int
-    """Scenes scored."""
-    empty_scenes: int
-    """Scenes left out because no point is present."""
-    points: int
-    """Present points scored."""
+    error: float  # wrong present points over all present points
+    ari: float  # adjusted Rand index, mean over scenes
+    scenes: int  # with a present point
+    points: int  # present ones
 
 
 def score_segmentation(
-    pred: Int[np.ndarray, "scenes points"],
-    labels: Int[np.ndarray, "scenes points"],
-    presence: Shaped[np.ndarray, "scenes points"],
+    pred: PointLabels, labels: PointLabels, presence: PointPresence
 ) -> SegmentationScores:
     """Score predicted capsules against true objects on the points with presence above 0.5."""
     present = presence > 0.5
@@ -49,71 +42,45 @@ def score_segmentation(
             "A present point has a negative object label; label every present point with the "
             "number of its object, from 0."
         )
-    kept = present.any(axis=1)
-    if not kept.any():
+    if not present.any():
         raise ScaeError("No scene has a present point; give at least one scene that has.")
-    table = _tables(pred[kept], labels[kept], present[kept])
-    points = table.sum(axis=(1, 2))
-    # Row 0 holds points that were assigned to no capsule: they can match nothing.
-    correct = np.array([t[linear_sum_assignment(t, maximize=True)].sum() for t in table[:, 1:]])
+    capsules = np.union1d(pred.clip(-1), -1)  # the first row holds points without a capsule
+    one_hot = (pred.clip(-1)[..., None] == capsules).astype(np.float64)
+    objects = (labels[..., None] == np.unique(labels[present])) & present[..., None]
+    table = (one_hot.swapaxes(1, 2) @ objects).astype(int)[present.any(1)]  # (S, rows, objects)
+    correct = sum(t[linear_sum_assignment(t, maximize=True)].sum() for t in table[:, 1:])
     return SegmentationScores(
-        error=float(1 - correct.sum() / points.sum()),
-        scene_error=float(np.mean(1 - correct / points)),
+        error=float(1 - correct / table.sum()),
         ari=float(_adjusted_rand_index(table).mean()),
-        scenes=int(kept.sum()),
-        empty_scenes=int((~kept).sum()),
-        points=int(points.sum()),
+        scenes=len(table),
+        points=int(table.sum()),
     )
 
 
-def single_capsule_baseline(
-    labels: Int[np.ndarray, "scenes points"], presence: Shaped[np.ndarray, "scenes points"]
-) -> SegmentationScores:
+def single_capsule_baseline(labels: PointLabels, presence: PointPresence) -> SegmentationScores:
     """Scores when one capsule takes every point: what a collapsed model reaches."""
     return score_segmentation(np.zeros_like(labels), labels, presence)
 
 
 def chance_baseline(
-    labels: Int[np.ndarray, "scenes points"],
-    presence: Shaped[np.ndarray, "scenes points"],
-    capsules: int,
-    seed: int = 0,
+    labels: PointLabels, presence: PointPresence, capsules: int, seed: int = 0
 ) -> SegmentationScores:
-    """Scores when each point goes to one of ``capsules`` capsules at random."""
+    """Scores when each point goes to one of `capsules` capsules at random."""
     pred = np.random.default_rng([CHANCE_STREAM, seed]).integers(capsules, size=labels.shape)
     return score_segmentation(pred, labels, presence)
-
-
-def _tables(
-    pred: Int[np.ndarray, "scenes points"],
-    labels: Int[np.ndarray, "scenes points"],
-    present: Shaped[np.ndarray, "scenes points"],
-) -> Int[np.ndarray, "scenes rows objects"]:
-    """Counts of (capsule, object) per scene; row 0 is "no capsule", then one row a capsule."""
-    capsules, pred = np.unique(np.maximum(pred, -1), return_inverse=True)
-    pred = pred.reshape(labels.shape) + (0 if capsules[0] == -1 else 1)
-    objects, labels = np.unique(np.where(present, labels, labels[present][0]), return_inverse=True)
-    labels = labels.reshape(pred.shape)
-    scenes, rows, columns = len(pred), int(pred.max()) + 1, len(objects)
-    scene = np.broadcast_to(np.arange(scenes)[:, None], pred.shape)
-    flat = ((scene * rows + pred) * columns + labels)[present]
-    counts = np.bincount(flat, minlength=scenes * rows * columns)
-    return counts.reshape(scenes, rows, columns)
-
-
-def _pairs(counts: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
-    return counts * (counts - 1) // 2
 
 
 def _adjusted_rand_index(
     table: Int[np.ndarray, "scenes rows objects"],
 ) -> Float[np.ndarray, " scenes"]:
-    """Hubert & Arabie (1985) per scene; 1 where both partitions are the same trivial one."""
-    both = _pairs(table).sum(axis=(1, 2))
-    same_pred = _pairs(table.sum(axis=2)).sum(axis=1)
-    same_true = _pairs(table.sum(axis=1)).sum(axis=1)
-    total = _pairs(table.sum(axis=(1, 2)))
-    expected = same_pred * same_true / np.maximum(total, 1)
-    ceiling = (same_pred + same_true) / 2
+    """Hubert & Arabie (1985) for all scenes at once; 1 where both partitions are trivial."""
+
+    def pairs(*axes: int) -> Int[np.ndarray, " scenes"]:
+        counts = table.sum(axes)
+        return (counts * (counts - 1) // 2).reshape(len(table), -1).sum(1)
+
+    both, total, by_pred, by_label = pairs(), pairs(1, 2), pairs(2), pairs(1)
+    expected = by_pred * by_label / np.maximum(total, 1)
+    ceiling = (by_pred + by_label) / 2
     trivial = ceiling == expected
     return np.where(trivial, 1.0, (both - expected) / np.where(trivial, 1.0, ceiling - expected))

@@ -18,7 +18,7 @@ from scae.errors import ScaeError
 from scae.evaluation import evaluate
 from scae.reproduce.plan import Cell
 from scae.training import train
-from scae.training.environment import describe
+from scae.training.environment import describe, peak_memory_mb
 
 
 def specification(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def run(spec_file: Path, folder: Path, result_file: Path) -> None:
     result |= {
         "steps": trained.steps,
         "hours": round(trained.seconds / 3600, 4),
-        "peak_memory_mb": _peak_memory_mb(),
+        "peak_memory_mb": peak_memory_mb(),
         "environment": describe(),
         "scores": scores,
     }
@@ -63,15 +63,6 @@ def run(spec_file: Path, folder: Path, result_file: Path) -> None:
     files.write_json(result_file, result)
     shutil.rmtree(folder, ignore_errors=True)
     spec_file.unlink(missing_ok=True)
-
-
-def _peak_memory_mb() -> int | None:
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 
 def _end_with_parent() -> None:

@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -30,6 +31,16 @@ def describe() -> dict[str, Any]:
         },
         "commit": _commit(),
     }
+
+
+def peak_memory_mb() -> int | None:
+    """Most memory that this process has held; None on Windows, which does not tell."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 
 def _processor() -> str:

@@ -65,6 +65,12 @@ def resume_run(folder: Path, experiment: Experiment, fingerprint: str) -> Path |
     return None if checkpoint is None else checkpoint[0]
 
 
+def finish_run(folder: Path, seconds: float) -> None:
+    """Add what the training took to the folder's environment."""
+    took = {"hours": round(seconds / 3600, 4), "peak_memory_mb": environment.peak_memory_mb()}
+    files.write_json(folder / ENVIRONMENT, _read_environment(folder) | took)
+
+
 def checkpoint_path(folder: Path, step: int) -> Path:
     """The checkpoint after `step` updates in a folder of checkpoints."""
     return folder / f"step{step:09d}.ckpt"

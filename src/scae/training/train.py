@@ -120,6 +120,7 @@ def train(
         model.cpu().eval()
         if trainer.is_global_zero:
             with _disk_problems(path):
+                run_folder.finish_run(path, module.seconds)
                 weights_file.save_weights(model, experiment, path / run_folder.WEIGHTS)
     return TrainedRun(
         path, experiment, model, trainer.global_step, module.skipped_steps, module.seconds

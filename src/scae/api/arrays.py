@@ -7,34 +7,47 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from scae.api.results import SHARED
 from scae.errors import ScaeError
+from scae.evaluation import evaluation_mode
+from scae.evaluation.inference import device_of
 
 
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """What the user handed in: numpy (None) or torch on some device."""
+def ask(model: nn.Module, function: Callable[..., Any], size: int, like: Any, *x: Tensor) -> Any:
+    """What a function of tensors finds, `size` examples at a time, in the kind of array of `like`.
 
-    device: torch.device | None
-
-    @classmethod
-    def of(cls, array: Any) -> "Kind":
-        return cls(array.device if isinstance(array, Tensor) else None)
-
-    def answer(self, value: Any) -> Any:
-        """Tensors, also inside of records, as the user's kind of array."""
-        if isinstance(value, Tensor):
-            value = value.detach()
-            return value.cpu().numpy() if self.device is None else value.to(self.device)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = dataclasses.fields(value)
-            return type(value)(**{f.name: self.answer(getattr(value, f.name)) for f in fields})
-        return value
+    Its results are tensors or records of them.
+    """
+    device = device_of(model)
+    with evaluation_mode(model):
+        batches = zip(*(tensor.split(size) for tensor in x), strict=True)
+        found = [function(*(tensor.to(device) for tensor in batch)) for batch in batches]
+    joined = found[0] if len(found) == 1 else _map(torch.cat, found)
+    return answer(joined, like)
 
 
-def as_tensor(array: Any, name: str) -> Tensor:
+def answer(value: Any, like: Any) -> Any:
+    """Tensors, also inside of records, as numpy arrays or tensors on the device of `like`."""
+    if isinstance(like, Tensor):
+        return _map(lambda x: x[0].detach().to(like.device), [value])
+    return _map(lambda x: x[0].detach().cpu().numpy(), [value])
+
+
+def _map(function: Callable[[list[Tensor]], Any], values: list[Any]) -> Any:
+    """Apply a function to the tensors of one field of all records, field by field."""
+    first = values[0]
+    if first is None or isinstance(first, Tensor):
+        return None if first is None else function(values)
+    mapped = {}
+    for field in dataclasses.fields(first):
+        items = [getattr(value, field.name) for value in values]
+        mapped[field.name] = _map(function, items[:1] if field.metadata == SHARED else items)
+    return type(first)(**mapped)
+
+
+def as_tensor(array: Any, name: str = "the explanation") -> Tensor:
     """A tensor of numbers from a tensor, an array or anything numpy can read."""
     if isinstance(array, Tensor) and not array.is_complex():
         return array.detach()
@@ -60,10 +73,9 @@ def scene_batch(
         raise ScaeError(
             f"`points` has shape {tuple(found.shape)}; expected (scenes, points, 2) or (points, 2)."
         )
-    if presence is None:
-        present = torch.ones(found.shape[:2], device=found.device)
-    else:
-        present = as_tensor(presence, "`presence`").to(found.device).float()
+    present = torch.ones(found.shape[:2], device=found.device)
+    if presence is not None:
+        present = as_tensor(presence, "`presence`").to(present)
         present = present[None] if present.ndim == 1 else present
     if present.shape != found.shape[:2] or not bool(((present == 0) | (present == 1)).all()):
         raise ScaeError(
@@ -78,28 +90,27 @@ def scene_batch(
     return found, present
 
 
-def pose_batch(pose: Any, like: Tensor, name: str = "`pose`") -> Tensor:
+def pose_batch(pose: Any, like: Tensor) -> Tensor:
     """Edited poses in the shape of `like`: 2x3 or 3x3 matrices, with or without a batch."""
-    given = as_tensor(pose, name).to(like)
+    given = as_tensor(pose, "`pose`").to(like)
     if given.ndim >= 2 and given.shape[-2:] == (3, 3):
         given = given[..., :2, :]
-    given = expand(given, like, name)
+    given = _expand(given, like, "`pose`")
     a, b, c, d = given[..., :2].flatten(-2).unbind(-1)
     if not bool(given.isfinite().all() & ((a * d - b * c).abs() > 1e-12).all()):
-        raise ScaeError(f"{name} holds a matrix that is not finite or cannot be inverted.")
+        raise ScaeError("`pose` holds a matrix that is not finite or cannot be inverted.")
     return given
 
 
 def presence_batch(presence: Any, like: Tensor) -> Tensor:
     """Edited presences in the shape of `like`, from 0 to 1."""
-    given = expand(as_tensor(presence, "`presence`").to(like), like, "`presence`")
+    given = _expand(as_tensor(presence, "`presence`").to(like), like, "`presence`")
     if not bool(((given >= 0) & (given <= 1)).all()):
         raise ScaeError("`presence` holds values outside of 0 to 1.")
     return given
 
 
-def expand(given: Tensor, like: Tensor, name: str) -> Tensor:
-    """The tensor broadcast to the shape of another."""
+def _expand(given: Tensor, like: Tensor, name: str) -> Tensor:
     try:
         return given.expand_as(like)
     except RuntimeError:
@@ -107,24 +118,3 @@ def expand(given: Tensor, like: Tensor, name: str) -> Tensor:
             f"{name} has shape {tuple(given.shape)}; expected {tuple(like.shape)}, "
             "or the same without the batch."
         ) from None
-
-
-def in_batches(function: Callable[..., Any], batch: int, *tensors: Tensor) -> Any:
-    """Apply a function to slices of tensors and join its results, records included."""
-    starts = range(0, max(1, len(tensors[0])), batch)
-    results = [function(*(t[i : i + batch] for t in tensors)) for i in starts]
-    return results[0] if len(results) == 1 else join(results)
-
-
-def join(results: list[Any]) -> Any:
-    """Concatenate tensors, or records of them field by field but for what batches share."""
-    first = results[0]
-    if isinstance(first, Tensor):
-        return torch.cat(results)
-    if first is None:
-        return None
-    joined = {}
-    for field in dataclasses.fields(first):
-        values = [getattr(result, field.name) for result in results]
-        joined[field.name] = values[0] if field.metadata == SHARED else join(values)
-    return type(first)(**joined)
