@@ -1,6 +1,6 @@
-"""Train and score one cell of a table: `python -m scae.reproduce.cell SPEC FOLDER RESULT`.
+"""Train and score one cell of a table: `python -m scae.reproduce.cell TABLE/runs/NAME.json`.
 
-Training continues where it was interrupted, and RESULT is written last, so a cell with a
+Training continues where it was interrupted, and the result is written last, so a cell with a
 result is finished.
 """
 
@@ -35,11 +35,17 @@ def specification(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
     }
 
 
-def run(spec_file: Path, folder: Path, result_file: Path) -> None:
-    """Train in `folder`, score, write the result and remove the folder."""
+def result_path(spec_file: Path) -> Path:
+    """Where the result of a cell is written."""
+    return spec_file.parents[1] / "cells" / spec_file.name
+
+
+def run(spec_file: Path) -> None:
+    """Train in `runs/NAME`, score, write `cells/NAME.json` and remove the run."""
     spec = json.loads(spec_file.read_bytes())
     experiment = config.from_json(json.dumps(spec["experiment"]), str(spec_file))
     data_dir = None if spec["data_dir"] is None else Path(spec["data_dir"])
+    folder, result = spec_file.with_suffix(""), result_path(spec_file)
     resume = any((folder / "checkpoints").glob("*"))
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
@@ -51,27 +57,15 @@ def run(spec_file: Path, folder: Path, result_file: Path) -> None:
         found = evaluate(trained.model, experiment, dataset, data_dir, limit=spec["limit"])
         scores[dataset or spec["dataset"]] = found.to_dict()
         scores[dataset or spec["dataset"]].pop("confusion", None)
-    result = {key: spec[key] for key in ("table", "row", "dataset", "seed", "experiment")}
-    result |= {
-        "steps": trained.steps,
-        "hours": round(trained.seconds / 3600, 4),
-        "peak_memory_mb": _peak_memory_mb(),
-        "environment": describe(),
-        "scores": scores,
-    }
-    result_file.parent.mkdir(parents=True, exist_ok=True)
-    files.write_json(result_file, result)
+    result.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(
+        result,
+        {key: spec[key] for key in ("table", "row", "dataset", "seed", "experiment")}
+        | {"steps": trained.steps, "hours": round(trained.seconds / 3600, 4)}
+        | {"environment": describe(), "scores": scores},
+    )
     shutil.rmtree(folder, ignore_errors=True)
     spec_file.unlink(missing_ok=True)
-
-
-def _peak_memory_mb() -> int | None:
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 
 def _end_with_parent() -> None:
@@ -87,6 +81,6 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     _end_with_parent()
     try:
-        run(*map(Path, sys.argv[1:4]))
+        run(Path(sys.argv[1]))
     except ScaeError as error:
         sys.exit(f"scae: {error}")
