@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from scae import paper_values
+from scae import scores
 from scae.api import Loaded
 from scae.config import Experiment, LossWeights
 from scae.figures import FIGURE_LIST
@@ -88,7 +88,7 @@ def test_the_page_is_one_file_with_everything(run: Path) -> None:
     assert {link[1:] for link in links if link and link[0] == "#"} <= targets
     for text in (
         "half of the parts are dead",
-        "parts present in an image (presence above 0.5) parts_present 15.5",
+        "parts present in an image (presence above 0.5) 15.5",
         "What was <learned>.",
         "0123456789",
         "set_transformer.layers 3",
@@ -110,7 +110,7 @@ def test_scores_stand_beside_the_papers(run: Path) -> None:
 def test_stored_evaluation_is_read(run: Path) -> None:
     (run / "evaluation.json").write_text(json.dumps(SCENES))
     text = report(run, preset("constellation")).text
-    assert "Segmentation error 3.12 2.8, best; consistently below 4" in text
+    assert "segmentation error 3.12 2.8, best; consistently below 4" in text
     assert "noise 0.1 on the points 5.00" in text and "chance 50.00" in text
 
 
@@ -133,12 +133,12 @@ def test_text_is_escaped(tmp_path: Path) -> None:
 
 def test_ablations_stand_beside_their_own_row() -> None:
     full, linear = preset("mnist"), preset("mnist/linear-part-encoder")
-    known = paper_values.lin_match(linear, "mnist", "train-test")
+    known = scores.lin_match(linear, "mnist", "train-test")
     assert known and known.mean == 98.0
-    assert paper_values.lin_match(linear, "mnist", "full") is None
-    transfer = paper_values.lin_match(full, "affnist", "train-target")
+    assert scores.lin_match(linear, "mnist", "full") is None
+    transfer = scores.lin_match(full, "affnist", "train-target")
     assert transfer and transfer.mean == 92.2
-    assert paper_values.lin_pred(linear, "mnist", "train-test") is None
+    assert scores.lin_pred(linear, "mnist", "train-test") is None
     points = preset("constellation")
     without = replace(points, loss=LossWeights(two_parts=0.0))
     for experiment, error in (
@@ -146,5 +146,5 @@ def test_ablations_stand_beside_their_own_row() -> None:
         (without, 10),
         (preset("constellation-baseline"), 26),
     ):
-        value = paper_values.segmentation_error(experiment)
+        value = scores.error(experiment)
         assert value and value.mean == error

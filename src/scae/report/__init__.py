@@ -1,7 +1,6 @@
 """`report.html` of a run: one page that opens anywhere, without a network."""
 
 import base64
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from scae.api import Loaded
 from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.figures.curves import Metrics
-from scae.figures.make import FIGURE_LIST, Result, read_scores, run_metrics
+from scae.figures.make import FIGURE_LIST, Result, read_json, read_scores, run_metrics
 from scae.presets import preset
 
 
@@ -25,8 +24,8 @@ def write_report(folder: Path | str, loaded: Loaded, result: Result | None = Non
     of the run's evaluation.json beside the paper's, diagnostics and the configuration.
     """
     folder, experiment = Path(folder), loaded.experiment
-    drawn = _read(folder / "figures" / FIGURE_LIST)
-    environment, found = _read(folder / "environment.json"), read_scores(folder, result)
+    drawn = read_json(folder / "figures" / FIGURE_LIST)
+    environment, found = read_json(folder / "environment.json"), read_scores(folder, result)
     template = jinja2.Environment(
         loader=jinja2.PackageLoader("scae.report", "."),
         autoescape=True,
@@ -44,20 +43,16 @@ def write_report(folder: Path | str, loaded: Loaded, result: Result | None = Non
         notes=found.get("protocols") or {"error": found.get("convention", "")},
         diagnosis=scores.diagnosis_rows(drawn.get("diagnosis", {})),
         examples=drawn.get("data", ""),
-        figures=[f | {"uri": _embed(folder / "figures" / f["file"])} for f in drawn["figures"]]
-        if drawn
-        else [],
+        figures=[
+            figure | {"uri": _embed(folder / "figures" / figure["file"])}
+            for figure in drawn.get("figures", [])
+        ],
         changes=_changes(experiment),
         configuration=config.to_json(experiment),
         environment=environment,
     )
     files.write_text(folder / "report.html", page)
     return folder / "report.html"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
-    return found
 
 
 def _embed(path: Path) -> str:
