@@ -85,7 +85,6 @@ def reproduce(
     reading, writing = os.pipe()
     launch = launch or (lambda spec: _launch(spec, reading))
     pool = ThreadPoolExecutor(max(1, jobs))
-    finished = write()
     try:
         futures = {}
         for cell in waiting:
@@ -96,13 +95,14 @@ def reproduce(
             name, reason = futures[future], future.result()
             if reason is not None:
                 failed[name] = reason
-            finished = write()
+            write()
             status = "finished" if reason is None else f"failed: {reason}"
             print(f"[{number}/{len(futures)}] {target} {name} {status}", flush=True)
     finally:
         os.close(writing)
         pool.shutdown(cancel_futures=True)
         os.close(reading)
+        finished = write()
     return Reproduction(table, len(cells), finished, failed)
 
 
