@@ -50,7 +50,7 @@ class FakeCells:
         else:
             names = [name or spec["dataset"] for name in spec["scored_on"]]
             found = {name: scores(value) for name in names}
-        result = {key: spec[key] for key in ("table", "row", "dataset", "seed", "experiment")}
+        result = {key: spec[key] for key in ("target", "row", "dataset", "seed", "experiment")}
         result |= {"steps": 7, "hours": 0.5, "environment": ENVIRONMENT, "scores": found}
         path = cell.result_path(spec_file)
         path.parent.mkdir(exist_ok=True)

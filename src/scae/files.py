@@ -41,6 +41,12 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; empty where there is no file."""
+    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    return found
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in a folder durable (not needed, and not possible, on Windows)."""
     if os.name == "nt":

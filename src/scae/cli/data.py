@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from scae.cli.options import DataDir, parse
+from scae.cli.options import DataDir
 from scae.cli.output import results_only, show
 from scae.errors import ScaeError
 
@@ -49,7 +49,7 @@ Action = (
 
 def command(arguments: list[str]) -> None:
     """Choose the action."""
-    options: Any = parse(Action, arguments, "data")  # type: ignore[arg-type]
+    options: Any = tyro.cli(Action, prog="scae data", args=arguments)
     if isinstance(options, Download):
         _download(options)
     else:

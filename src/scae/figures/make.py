@@ -1,7 +1,6 @@
 """All figures of a model by name, and the list of them that the report shows."""
 
 import difflib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -146,7 +145,7 @@ def make_figures(
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(figures)}."
             raise ScaeError(f"There is no figure {name!r} of this model; {hint}")
     paths = []
-    before = read_json(folder / FIGURE_LIST).get("figures", []) if names else []
+    before = files.read_json(folder / FIGURE_LIST).get("figures", []) if names else []
     listed = {entry["name"]: entry for entry in before}
     with mpl.rc_context(style.RC):
         for name in figures if names is None else names:
@@ -190,10 +189,4 @@ def read_scores(folder: Path | None, result: Result | None = None) -> dict[str, 
     """An evaluation as JSON values; default: the run folder's evaluation.json, else empty."""
     if result is not None:
         return dict(result) if isinstance(result, Mapping) else result.to_dict()
-    return {} if folder is None else read_json(folder / "evaluation.json")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; empty where there is no file."""
-    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
-    return found
+    return {} if folder is None else files.read_json(folder / "evaluation.json")

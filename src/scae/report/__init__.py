@@ -13,7 +13,7 @@ from scae.api import Loaded
 from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.figures.curves import Metrics
-from scae.figures.make import FIGURE_LIST, Result, read_json, read_scores, run_metrics
+from scae.figures.make import FIGURE_LIST, Result, read_scores, run_metrics
 from scae.presets import preset
 
 
@@ -24,8 +24,8 @@ def write_report(folder: Path | str, loaded: Loaded, result: Result | None = Non
     of the run's evaluation.json beside the paper's, diagnostics and the configuration.
     """
     folder, experiment = Path(folder), loaded.experiment
-    drawn = read_json(folder / "figures" / FIGURE_LIST)
-    environment, found = read_json(folder / "environment.json"), read_scores(folder, result)
+    drawn = files.read_json(folder / "figures" / FIGURE_LIST)
+    environment, found = files.read_json(folder / "environment.json"), read_scores(folder, result)
     template = jinja2.Environment(
         loader=jinja2.PackageLoader("scae.report", "."),
         autoescape=True,

@@ -23,16 +23,8 @@ from scae.training.environment import describe
 
 def specification(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
     """A cell as JSON values."""
-    return {
-        "table": cell.target,
-        "row": cell.row,
-        "dataset": cell.dataset,
-        "seed": cell.seed,
-        "experiment": config.to_json(cell.experiment),
-        "scored_on": list(cell.scored_on),
-        "limit": cell.limit,
-        "data_dir": None if data_dir is None else str(Path(data_dir).absolute()),
-    }
+    place = None if data_dir is None else str(data_dir.absolute())
+    return vars(cell) | {"experiment": config.to_json(cell.experiment), "data_dir": place}
 
 
 def result_path(spec_file: Path) -> Path:
@@ -60,7 +52,7 @@ def run(spec_file: Path) -> None:
     result.parent.mkdir(parents=True, exist_ok=True)
     files.write_json(
         result,
-        {key: spec[key] for key in ("table", "row", "dataset", "seed", "experiment")}
+        {key: spec[key] for key in ("target", "row", "dataset", "seed", "experiment")}
         | {"steps": trained.steps, "hours": round(trained.seconds / 3600, 4)}
         | {"environment": describe(), "scores": scores},
     )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from scae import config, files
 from scae.errors import ScaeError
@@ -66,7 +65,7 @@ def reproduce(
     folder = Path(out) / target
     options = {"budget": budget, "steps": steps, "seeds": seeds, "transfer": transfer}
     given = {name: value for name, value in options.items() if value is not None}
-    settings = Settings(**(_read(folder / SETTINGS) | given))
+    settings = Settings(**(files.read_json(folder / SETTINGS) | given))
     cells = plan(target, settings)
     asked = [] if table_only else plan(target, settings, only)
     waiting = [cell for cell in asked if not _finished(cell, folder)]
@@ -76,7 +75,7 @@ def reproduce(
     table, failed = folder / f"{target}.md", dict[str, str]()
 
     def write() -> int:
-        found = [_read(folder / "cells" / f"{cell.name}.json") for cell in cells]
+        found = [files.read_json(folder / "cells" / f"{cell.name}.json") for cell in cells]
         known = [cell for cell in found if cell]
         files.write_text(table, markdown(target, settings, known, len(cells)))
         return len(known)
@@ -106,17 +105,12 @@ def reproduce(
     return Reproduction(table, len(cells), finished, failed)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
-    return found
-
-
 def _finished(cell: Cell, folder: Path) -> bool:
     """Whether a cell has a result; one of another configuration is never overwritten."""
     path = folder / "cells" / f"{cell.name}.json"
     if not path.is_file():
         return False
-    made = config.from_json(json.dumps(_read(path)["experiment"]), str(path))
+    made = config.from_json(json.dumps(files.read_json(path)["experiment"]), str(path))
     if changes := config.differences(made, cell.experiment):
         raise ScaeError(
             f"{path} was made with another configuration ({'; '.join(changes[:3])}); give the "
