@@ -155,7 +155,7 @@ def test_a_cell_is_trained_scored_and_cleaned_up(
     planned = plan("table2", Settings(steps=3, seeds=1), ["full"])[1]
     spec, result = tmp_path / "runs" / "a.json", tmp_path / "cells" / "a.json"
     spec.parent.mkdir()
-    spec.write_text(json.dumps(cell.specification(planned, tmp_path)))
+    spec.write_text(json.dumps(planned.specification(tmp_path)))
     calls: list[Any] = []
 
     def train(experiment: Any, place: Path, **options: Any) -> Any:

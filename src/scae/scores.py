@@ -56,9 +56,9 @@ def summary(scores: dict[str, Any]) -> str:
     return f"{scores['dataset']}: {size}"
 
 
-def diagnosis_rows(values: dict[str, float]) -> dict[str, str]:
-    """Known diagnostics as text, by what they mean."""
-    return {text: f"{values[name]:.4g}" for name, text in DIAGNOSTICS.items() if name in values}
+def diagnosis_rows(values: dict[str, float]) -> list[tuple[str, str]]:
+    """What each known diagnostic means, and its value."""
+    return [(text, f"{values[name]:.4g}") for name, text in DIAGNOSTICS.items() if name in values]
 
 
 def _row(name: str, value: float, paper: PaperValue | None = None) -> Row:

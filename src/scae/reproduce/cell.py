@@ -11,20 +11,12 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 from scae import config, files
 from scae.errors import ScaeError
 from scae.evaluation import evaluate
-from scae.reproduce.plan import Cell
 from scae.training import train
 from scae.training.environment import describe
-
-
-def specification(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
-    """A cell as JSON values."""
-    place = None if data_dir is None else str(data_dir.absolute())
-    return vars(cell) | {"experiment": config.to_json(cell.experiment), "data_dir": place}
 
 
 def result_path(spec_file: Path) -> Path:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from scae import config
 from scae.config import ConstellationExperiment, Experiment, ImageExperiment
 from scae.errors import ScaeError
 from scae.presets import preset, recipe
@@ -66,6 +68,11 @@ class Cell:
     @property
     def name(self) -> str:
         return f"{self.row}-{self.dataset}-seed{self.seed}"
+
+    def specification(self, data_dir: Path | None) -> dict[str, Any]:
+        """All that a process needs to run the cell, as JSON values."""
+        place = None if data_dir is None else str(data_dir.absolute())
+        return vars(self) | {"experiment": config.to_json(self.experiment), "data_dir": place}
 
 
 def plan(target: Target, settings: Settings, only: Sequence[str] = ()) -> list[Cell]:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from scae import config, files
 from scae.errors import ScaeError
-from scae.reproduce.cell import specification
 from scae.reproduce.plan import DATASETS, Budget, Cell, Settings, Target, Transfer, plan
 from scae.reproduce.tables import markdown
 
@@ -88,7 +87,7 @@ def reproduce(
         futures = {}
         for cell in waiting:
             spec = folder / "runs" / f"{cell.name}.json"
-            files.write_json(spec, specification(cell, data_dir))
+            files.write_json(spec, cell.specification(data_dir))
             futures[pool.submit(launch, spec)] = cell.name
         for number, future in enumerate(as_completed(futures), start=1):
             name, reason = futures[future], future.result()
