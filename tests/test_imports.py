@@ -28,6 +28,7 @@ ROOMS = [
     {"estimator", "hub"},
     {"figures"},
     {"paper_values"},
+    {"scores"},
     {"report", "reproduce", "explorer"},
     {"cli"},
 ]

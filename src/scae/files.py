@@ -39,6 +39,12 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; empty where there is no file."""
+    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    return found
+
+
 def remove_partial(folder: Path) -> None:
     """Remove what writers killed in the middle left in a folder that nobody else writes to."""
     for path in folder.glob(f".*{PARTIAL_SUFFIX}"):

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from scae.config import ConstellationExperiment, Experiment
-
 TABLE1_RUNS, TABLE2_RUNS = 5, 10
 
 
@@ -82,30 +80,3 @@ CONSTELLATIONS = {
     "no-two-parts": PaperValue(10, note="about"),
     "baseline": PaperValue(26, note="best"),
 }
-
-
-def lin_match(experiment: Experiment, dataset: str, protocol: str) -> PaperValue | None:
-    """LIN-MATCH in the paper for the same data, protocol and ablation; None if it has none.
-
-    Table 1 clusters and scores all images together, table 2 scores held-out images.
-    """
-    row = experiment.name.partition("/")[2] or "full"
-    if protocol == "full":
-        return TABLE1_LIN_MATCH.get(dataset) if row == "full" else None
-    return TABLE2.get(row, {}).get(dataset)
-
-
-def lin_pred(experiment: Experiment, dataset: str, protocol: str) -> PaperValue | None:
-    """LIN-PRED of table 1, which knows no ablations."""
-    if protocol != "train-test" or "/" in experiment.name:
-        return None
-    return TABLE1_LIN_PRED.get(dataset)
-
-
-def segmentation_error(experiment: Experiment) -> PaperValue | None:
-    """The error of section 3.1 for the kind of constellation model that was trained."""
-    if not isinstance(experiment, ConstellationExperiment):
-        return None
-    if experiment.model.decoder == "baseline":
-        return CONSTELLATIONS["baseline"]
-    return CONSTELLATIONS["full" if experiment.loss.two_parts else "no-two-parts"]

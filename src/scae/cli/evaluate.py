@@ -44,4 +44,5 @@ def command(arguments: list[str]) -> None:
             seed=options.seed,
             limit=options.limit,
         )
-    show(result.to_dict(), describe(result), options.json)
+    scores = result.to_dict()
+    show(scores, describe(loaded.experiment, scores), options.json)

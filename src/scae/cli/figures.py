@@ -9,7 +9,7 @@ from scae.cli.output import results_only, show
 
 @dataclass(frozen=True)
 class Figures:
-    """Draw the figures of a model as PNG and SVG; of a run, also its report.html."""
+    """Draw the figures of a model as PNG; of a run, also its report.html."""
 
     model: Model
     """Run folder, weights file or name of a shipped model."""

@@ -1,13 +1,11 @@
 """What commands print: text for people, or with `--json` nothing but JSON on standard output."""
 
 import contextlib
-import dataclasses
-import json
-import math
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
+
+from pydantic_core import to_json
 
 from scae.errors import ScaeError
 
@@ -20,25 +18,8 @@ def results_only(as_json: bool) -> Iterator[None]:
 
 
 def show(result: Any, text: str, as_json: bool) -> None:
-    """Print a result as JSON, or its text."""
-    print(json.dumps(plain(result), indent=2, allow_nan=False) if as_json else text)
-
-
-def plain(value: Any) -> Any:
-    """Dataclasses, paths and array scalars as JSON values; a NaN is null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    """Print a result as JSON (a NaN is null), or its text."""
+    print(to_json(result, indent=2, inf_nan_mode="null").decode() if as_json else text)
 
 
 @contextlib.contextmanager

@@ -51,22 +51,12 @@ def command(arguments: list[str]) -> None:
     options = parse(Reproduce, arguments, "reproduce")
     with results_only(options.json):
         from scae.reproduce import reproduce
+        from scae.reproduce.plan import DATASETS
 
-        outcome = reproduce(
-            options.table,
-            budget=options.budget,
-            seeds=options.seeds,
-            steps=options.steps,
-            transfer=options.transfer,
-            only=options.only,
-            jobs=options.jobs,
-            out=options.out,
-            data_dir=options.data_dir,
-            table_only=options.table_only,
-        )
-    show(outcome, outcome.text, options.json)
-    if outcome.failed:
-        raise ScaeError(
-            f"{len(outcome.failed)} of {outcome.cells} cells failed; the same command tries "
-            "them again."
-        )
+        given = vars(options).copy()
+        table, as_json = given.pop("table"), given.pop("json")
+        tables = list(DATASETS) if table == "all" else [table]
+        done = [reproduce(table, **given) for table in tables]
+    show(done, "\n".join(each.text for each in done), as_json)
+    if failed := sum(len(each.failed) for each in done):
+        raise ScaeError(f"{failed} trainings failed; the same command tries them again.")

@@ -9,6 +9,7 @@ import tyro
 from scae import files
 from scae.cli.options import DataDir, parse
 from scae.cli.output import results_only, show
+from scae.cli.results import describe
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
 from scae.presets import for_images, names, preset
@@ -75,19 +76,20 @@ def command(arguments: list[str]) -> None:
         run, result, report = _train(options)
     if run is None:  # another process of a distributed run writes the results
         return
+    scores = None if result is None else result.to_dict()
     summary = {
         "folder": run.folder,
         "report": report,
         "steps": run.steps,
         "skipped_steps": run.skipped_steps,
         "seconds": round(run.seconds, 1),
-        "evaluation": None if result is None else result.to_dict(),
+        "evaluation": scores,
     }
-    text = (
-        f"Trained {run.steps} steps in {run.seconds:.0f} s; report: {report}\n"
-        f"Next: scae explore {run.folder}"
-    )
-    show(summary, text, options.json)
+    lines = [f"Trained {run.steps:,} steps in {run.seconds:.0f} s"]
+    if scores is not None:
+        lines += ["", describe(run.experiment, scores), ""]
+    lines += [f"Report: {report}", f"Next:   scae explore {run.folder}"]
+    show(summary, "\n".join(lines), options.json)
 
 
 def _options(name: str, arguments: list[str]) -> TrainImages | TrainPoints:
@@ -148,12 +150,10 @@ def _train(
     result: Any = None
     labelled = getattr(getattr(batches, "data", None), "labels", run) is not None
     if options.evaluate and labelled:
-        from scae.cli.results import describe
         from scae.evaluation import evaluate
 
         result = evaluate(run.model, experiment, data_dir=data_dir)
         files.write_json(run.folder / "evaluation.json", result.to_dict())
-        print(describe(result), flush=True)
     if isinstance(experiment, ImageExperiment):
         from scae.prediction import keep_clusters
 

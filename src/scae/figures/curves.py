@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
-from matplotlib.axes import Axes
 
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
@@ -34,11 +32,7 @@ PANELS: tuple[tuple[str, str, dict[str, str]], ...] = (
         },
     ),
     ("Objects in use", "objects", {"diagnostics/objects_in_use": "objects in use"}),
-    (
-        "Parts explained",
-        "share",
-        {"diagnostics/explained_by_present": "by present objects"},
-    ),
+    ("Parts explained", "share", {"diagnostics/explained_by_present": "by present objects"}),
 )
 WINDOW = 0.03
 """Width of the running mean as a share of the rows."""
@@ -66,16 +60,27 @@ def curves_figure(metrics: Metrics) -> CaptionedFigure:
     )
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, (title, unit, names) in zip(grid.flat, panels, strict=False):
-        lines = []
+        late = []
         for (column, name), color in zip(names.items(), COLORS, strict=False):
             values = np.asarray(metrics[column], np.float64)
             known = np.isfinite(values) & np.isfinite(steps)
-            lines.append(values[known])
-            _draw(axes, steps[known], values[known], color, name)
-        _limit(axes, lines)
+            x, y = steps[known], values[known]
+            late.append(y[len(y) // 20 :])
+            window = max(1, round(WINDOW * len(y)))
+            if window > 1:
+                axes.plot(x, y, color=color, alpha=0.25, linewidth=0.8)
+                # Mean of the last `window` values, of fewer at the start.
+                total = np.cumsum(y)
+                total[window:] -= total[:-window].copy()
+                y = total / np.minimum(np.arange(len(y)) + 1, window)
+            axes.plot(x, y, color=color, label=name, marker="o" if len(y) == 1 else "")
+        # Leave out of the range what only the first 5 % of the steps reach.
+        low, high = np.quantile(np.concatenate(late), [0.002, 0.998])
+        if high > low:
+            margin = 0.08 * (high - low)
+            axes.set_ylim(low - margin, high + margin)
         axes.set_title(title, loc="left", weight="bold")
-        axes.set_ylabel(unit)
-        axes.set_xlabel("step")
+        axes.set(xlabel="step", ylabel=unit)
         axes.locator_params(axis="x", nbins=5)
         if len(names) > 1:
             axes.legend(loc="best")
@@ -89,30 +94,3 @@ def _is_used(column: str, values: Sequence[float]) -> bool:
     finite = np.asarray(values, np.float64)
     finite = finite[np.isfinite(finite)]
     return len(finite) > 0 and (column.startswith("diagnostics/") or bool(np.any(finite != 0)))
-
-
-def _draw(
-    axes: Axes,
-    steps: Float[np.ndarray, " rows"],
-    values: Float[np.ndarray, " rows"],
-    color: str,
-    name: str,
-) -> None:
-    window = max(1, round(WINDOW * len(values)))
-    if window > 1:
-        axes.plot(steps, values, color=color, alpha=0.25, linewidth=0.8)
-        # Mean of the last `window` values, of fewer at the start.
-        total = np.cumsum(values)
-        total[window:] -= total[:-window].copy()
-        values = total / np.minimum(np.arange(len(values)) + 1, window)
-    axes.plot(steps, values, color=color, label=name, marker="o" if len(values) == 1 else "")
-
-
-def _limit(axes: Axes, lines: list[Float[np.ndarray, " rows"]]) -> None:
-    """Leave out of the vertical range what only the first 5 % of the steps reach."""
-    late = np.concatenate([line[len(line) // 20 :] for line in lines])
-    if len(late) < 2 or late.max() == late.min():
-        return
-    low, high = np.quantile(late, [0.002, 0.998])
-    margin = 0.08 * max(high - low, 1e-12)
-    axes.set_ylim(low - margin, high + margin)

@@ -36,15 +36,15 @@ def embed(
 def tsne_figure(
     points: Float[np.ndarray, "examples 2"],
     labels: Int[np.ndarray, " examples"],
-    names: Sequence[str] = (),
-    note: str = "",
+    names: Sequence[str],
+    note: str,
     colored_by: str = "class",
 ) -> CaptionedFigure:
     """A map of examples; each class has a colour and its name at the middle of its points."""
     figure = style.new_figure(
         (6.8, style.HEADER + 6.7),
         "Object presences, embedded by t-SNE",
-        f"{note}; coloured by {colored_by}" if note else f"coloured by {colored_by}",
+        f"{note}; coloured by {colored_by}",
         "t-SNE map of the prior presences of the object capsules, one point per example, coloured "
         f"by {colored_by} (figure 1 of the paper). The model never sees labels. Tight groups of "
         "one colour mean that objects tell the classes apart.",
@@ -57,7 +57,7 @@ def tsne_figure(
     order = np.random.default_rng(0).permutation(len(points))
     colors = [style.class_color(int(label)) for label in labels[order]]
     size = float(np.clip(9000 / len(points), 3, 28))
-    style.dots(axes, points[order], s=size, c=colors, linewidths=0, rasterized=True)
+    style.dots(axes, points[order], s=size, c=colors, linewidths=0)
     for label in np.unique(labels):
         x, y = np.median(points[labels == label], axis=0)
         name = axes.text(x, y, shown[label], ha="center", va="center", fontsize=11, weight="bold")

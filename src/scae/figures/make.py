@@ -1,9 +1,6 @@
 """All figures of a model by name, and the list of them that the report shows."""
 
-import dataclasses
 import difflib
-import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -22,10 +19,10 @@ from scae.errors import ScaeError
 from scae.evaluation import ConstellationResult, ImageResult, evaluation_mode
 from scae.evaluation import presences as object_presences
 from scae.figures import style
-from scae.figures.constellations import constellations_figure, segment_scenes
+from scae.figures.constellations import constellations_figure
 from scae.figures.curves import Metrics, curves_figure
 from scae.figures.embedding import MIN_POINTS, embed, strongest_objects, tsne_figure
-from scae.figures.reconstructions import decompose, one_per_class, reconstructions_figure
+from scae.figures.reconstructions import one_per_class, reconstructions_figure
 from scae.figures.style import CaptionedFigure
 from scae.figures.sweep import image_sweep_figure, point_sweep_figure
 from scae.figures.templates import strokes, templates_figure
@@ -62,8 +59,7 @@ def image_figures(
 
     def reconstructions() -> CaptionedFigure:
         rows = one_per_class(data.labels, len(data), EXAMPLES)
-        seen = decompose(model, data.images[rows].float() / 255)
-        return reconstructions_figure(seen, edges=model.config.target == "sobel")
+        return reconstructions_figure(model, data.images[rows].float() / 255)
 
     def tsne() -> CaptionedFigure | None:
         if len(data) < MIN_POINTS:
@@ -109,9 +105,7 @@ def point_figures(model: ConstellationAutoencoder, data: Scenes) -> Figures:
         return point_sweep_figure(model, points, presence)
 
     return {
-        "constellations": lambda: constellations_figure(
-            segment_scenes(model, points, presence, data.pattern_id)
-        ),
+        "constellations": lambda: constellations_figure(model, points, presence, data.pattern_id),
         "object-sweep": sweep,
         "usage": usage,
     }
@@ -125,7 +119,7 @@ def make_figures(
     names: Sequence[str] | None = None,
     data: ImageData | Scenes | None = None,
 ) -> list[Path]:
-    """Draw the figures of a model (or those in `names`) as PNG and SVG; returns all files.
+    """Draw the figures of a model (or those in `names`) as PNG; returns the files.
 
     Without `data`, images are the test split of the experiment's data, or all of the user's
     own; scenes are generated. Curves need the metrics of a run, the confusion matrix a `result`
@@ -151,22 +145,22 @@ def make_figures(
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(figures)}."
             raise ScaeError(f"There is no figure {name!r} of this model; {hint}")
     paths = []
-    listed = {} if names is None else {entry["name"]: entry for entry in _listed(folder)}
+    before = files.read_json(folder / FIGURE_LIST).get("figures", []) if names else []
+    listed = {entry["name"]: entry for entry in before}
     with mpl.rc_context(style.RC):
         for name in figures if names is None else names:
             figure = figures[name]()
             if figure is not None:
-                paths += style.save(figure, folder, name)
+                paths.append(style.save(figure, folder, name))
                 about = {"title": figure.title, "caption": figure.caption}
                 listed[name] = {"name": name, **about, "file": f"{name}.png"}
     found = diagnose(model, batch)
-    numbers = {k: v for k, v in dataclasses.asdict(found).items() if isinstance(v, float | int)}
     folder.mkdir(parents=True, exist_ok=True)
     files.write_json(
         folder / FIGURE_LIST,
         {
             "data": data.summary if isinstance(data, ImageData) else f"{len(data.points)} scenes",
-            "diagnosis": {name: v for name, v in numbers.items() if math.isfinite(v)},
+            "diagnosis": found.scalars(),
             "symptoms": list(symptoms(found).values()),
             "figures": [listed[name] for name in figures if name in listed],
         },
@@ -195,12 +189,4 @@ def read_scores(folder: Path | None, result: Result | None = None) -> dict[str, 
     """An evaluation as JSON values; default: the run folder's evaluation.json, else empty."""
     if result is not None:
         return dict(result) if isinstance(result, Mapping) else result.to_dict()
-    path = None if folder is None else folder / "evaluation.json"
-    found: dict[str, Any] = json.loads(path.read_bytes()) if path and path.is_file() else {}
-    return found
-
-
-def _listed(folder: Path) -> list[dict[str, str]]:
-    path = folder / FIGURE_LIST
-    found: list[dict[str, str]] = json.loads(path.read_bytes())["figures"] if path.exists() else []
-    return found
+    return {} if folder is None else files.read_json(folder / "evaluation.json")

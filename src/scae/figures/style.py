@@ -1,11 +1,10 @@
-"""The look shared by all figures: colours, type, titles, and files in two formats."""
+"""The look shared by all figures: colours, type, titles, and files."""
 
 import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -47,8 +46,6 @@ RC: dict[Any, Any] = {
     "legend.fontsize": 8,
     "lines.linewidth": 1.4,
     "image.interpolation": "nearest",
-    "svg.fonttype": "path",  # text looks the same where DejaVu is not installed
-    "svg.hashsalt": "scae",  # the same figure gives the same bytes
 }
 
 
@@ -91,10 +88,8 @@ def heading(figure: Figure, middle: float, top: float, text: str) -> None:
 
 def blank(axes: Axes) -> None:
     """No ticks and no frame."""
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
 
 
 def show_image(axes: Axes, image: Float[np.ndarray, "..."], label: str = "") -> None:
@@ -122,14 +117,10 @@ def class_names(count: int, names: Sequence[str] = ()) -> list[str]:
     return [names[i] if i < len(names) else str(i) for i in range(count)]
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write NAME.png and NAME.svg; returns both paths."""
+def save(figure: Figure, folder: Path, name: str) -> Path:
+    """Write NAME.png."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-        data = io.BytesIO()
-        with mpl.rc_context(RC):
-            figure.savefig(data, format=suffix, dpi=DPI, metadata=metadata)
-        files.write_bytes(folder / f"{name}.{suffix}", data.getvalue())
-        paths.append(folder / f"{name}.{suffix}")
-    return paths
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=DPI, metadata={"Software": None})
+    files.write_bytes(folder / f"{name}.png", data.getvalue())
+    return folder / f"{name}.png"

@@ -46,11 +46,10 @@ def swept_votes(
     centre = (presence / presence.sum().clamp_min(1e-9)) @ votes[:, :, 2]
     away, back = similarity(), similarity()
     away[:, 2], back[:, 2] = -centre, centre
-    values = [np.linspace(low, high, STEPS).tolist() for _, low, high, _, _ in SWEEPS]
     changes = torch.stack(
         [
-            torch.stack([change(value) for value in row])
-            for row, (*_, change) in zip(values, SWEEPS, strict=True)
+            torch.stack([change(value) for value in np.linspace(low, high, STEPS).tolist()])
+            for _, low, high, _, change in SWEEPS
         ]
     )  # (4, S, 2, 3)
     moved = compose(compose(back, compose(changes, away)), object_pose)

@@ -29,13 +29,12 @@ def templates_figure(
     usage: Float[np.ndarray, " parts"],
 ) -> CaptionedFigure:
     """All templates weighted by their alpha, the most used parts first."""
-    parts = len(drawn)
-    columns = min(8, parts)
-    rows = -(-parts // columns)
+    columns = min(8, len(drawn))
+    rows = -(-len(drawn) // columns)
     figure = style.new_figure(
         (max(columns * PITCH + 0.2, 4.0), style.HEADER + rows * ROW + 0.1),
         "Learned templates",
-        f"{parts} parts; above each its number and mean presence",
+        f"{len(drawn)} parts; above each its number and mean presence",
         "Templates of the part capsules (figure 4 of the paper), each weighted by its alpha "
         "channel, so as the stroke that it draws. Part number and mean presence stand above; the "
         "most used parts come first.",

@@ -47,7 +47,8 @@ def usage_figure(
     _number(axes, order)
     if labels is not None:
         axes = grid[1, 0]
-        table = np.stack([_mean(prior[labels == c][:, order]) for c in range(classes)])
+        member = labels == np.arange(classes)[:, None]  # (classes, examples)
+        table = member @ prior[:, order] / np.maximum(member.sum(1, keepdims=True), 1)
         drawn = axes.imshow(table, cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto")
         axes.set_yticks(range(classes), style.class_names(classes, names))
         axes.tick_params(length=0)
@@ -57,19 +58,14 @@ def usage_figure(
     return figure
 
 
-def _mean(rows: Float[np.ndarray, "rows objects"]) -> Float[np.ndarray, " objects"]:
-    return rows.sum(0) / max(len(rows), 1)
-
-
 def _number(axes: Axes, order: Int[np.ndarray, " objects"]) -> None:
     size = 7 if len(order) < 40 else 5
     axes.set_xticks(range(len(order)), [str(k) for k in order], fontsize=size)
-    axes.set_xlim(-0.7, len(order) - 0.3)
-    axes.set_xlabel("object")
+    axes.set(xlim=(-0.7, len(order) - 0.3), xlabel="object")
 
 
 def confusion_figure(
-    confusion: Int[np.ndarray, "classes columns"], names: Sequence[str] = (), note: str = ""
+    confusion: Int[np.ndarray, "classes columns"], names: Sequence[str], note: str
 ) -> CaptionedFigure:
     """Classes against the clusters named after them; a last column holds unmatched clusters."""
     classes = len(confusion)
@@ -82,7 +78,7 @@ def confusion_figure(
     figure = style.new_figure(
         (max(5.1, cell * len(columns) + 2.4), max(3.4, cell * classes + 1.6) + style.HEADER),
         "Classes and the clusters matched to them",
-        f"{note + '; ' if note else ''}{correct:.1%} of {confusion.sum():,} on the diagonal",
+        f"{note}; {correct:.1%} of {confusion.sum():,} on the diagonal",
         "Confusion after matching: rows are true classes, columns the k-means clusters of object "
         "presences, each named after a class by the best one-to-one match (LIN-MATCH). Colour is "
         "the share of the row, numbers are counts.",
@@ -96,16 +92,10 @@ def confusion_figure(
             color = style.INK if share[row, column] > 0.55 else "white"
             size = 7 if classes <= 12 else 5
             axes.text(column, row, count, color=color, fontsize=size, ha="center", va="center")
-    slanted = max(map(len, columns)) > 3
-    axes.set_xticks(
-        range(len(columns)),
-        columns,
-        rotation=45 if slanted else 0,
-        ha="right" if slanted else "center",
-    )
+    angle, side = (45, "right") if max(map(len, columns)) > 3 else (0, "center")
+    axes.set_xticks(range(len(columns)), columns, rotation=angle, ha=side)
     axes.set_yticks(range(classes), shown)
     axes.tick_params(length=0)
-    axes.set_xlabel("matched cluster")
-    axes.set_ylabel("true class")
+    axes.set(xlabel="matched cluster", ylabel="true class")
     figure.colorbar(drawn, ax=axes, label="share of the class", fraction=0.046, pad=0.02)
     return figure

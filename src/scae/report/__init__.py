@@ -1,7 +1,6 @@
 """`report.html` of a run: one page that opens anywhere, without a network."""
 
 import base64
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -9,26 +8,13 @@ from typing import Any
 import jinja2
 
 import scae
-from scae import config, files, paper_values
+from scae import config, files, scores
 from scae.api import Loaded
 from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.figures.curves import Metrics
 from scae.figures.make import FIGURE_LIST, Result, read_scores, run_metrics
-from scae.paper_values import PaperValue
 from scae.presets import preset
-
-# What the report says of a model's capsules, by field of `scae.diagnostics.Diagnosis`.
-DIAGNOSTICS = {
-    "parts_present": "parts present in an image (presence above 0.5)",
-    "part_size": "size of a present part, as a share of the image's side",
-    "objects_present": "objects present in an example (prior presence above 0.5)",
-    "explained_by_present": "share of the parts that present objects explain",
-    "objects_sharing": "objects that share the parts of one example",
-    "objects_in_use": "objects that explain a noticeable share of all examples",
-    "image_ll": "log-likelihood of an image, in nats",
-    "part_ll": "log-likelihood of the parts of an example, in nats",
-}
 
 
 def write_report(folder: Path | str, loaded: Loaded, result: Result | None = None) -> Path:
@@ -38,48 +24,39 @@ def write_report(folder: Path | str, loaded: Loaded, result: Result | None = Non
     of the run's evaluation.json beside the paper's, diagnostics and the configuration.
     """
     folder, experiment = Path(folder), loaded.experiment
-    figures = folder / "figures"
-    drawn = _read(figures / FIGURE_LIST)
-    scores, metrics = read_scores(folder, result), run_metrics(folder)
-    environment = _read(folder / "environment.json")
-    page = _template().render(
-        experiment=experiment,
-        version=scae.__version__,
-        facts=_facts(experiment, metrics, environment),
-        symptoms=drawn.get("symptoms", []),
-        scores=scores,
-        rows=_score_rows(experiment, scores),
-        diagnosis=_diagnosis_rows(drawn.get("diagnosis", {})),
-        examples=drawn.get("data", ""),
-        figures=[figure | _embed(figures / figure["file"]) for figure in drawn.get("figures", [])],
-        changes=_changes(experiment),
-        configuration=config.to_json(experiment),
-        environment=environment,
-    )
-    path = folder / "report.html"
-    files.write_text(path, page)
-    return path
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
+    drawn = files.read_json(folder / "figures" / FIGURE_LIST)
+    environment, found = files.read_json(folder / "environment.json"), read_scores(folder, result)
+    template = jinja2.Environment(
         loader=jinja2.PackageLoader("scae.report", "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+    ).get_template("report.html.jinja")
+    page = template.render(
+        experiment=experiment,
+        version=scae.__version__,
+        facts=_facts(experiment, run_metrics(folder), environment),
+        symptoms=drawn.get("symptoms", []),
+        scored=scores.summary(found) if found else "",
+        rows=scores.score_rows(experiment, found) if found else [],
+        notes=found.get("protocols") or {"error": found.get("convention", "")},
+        diagnosis=scores.diagnosis_rows(drawn.get("diagnosis", {})),
+        examples=drawn.get("data", ""),
+        figures=[
+            figure | {"uri": _embed(folder / "figures" / figure["file"])}
+            for figure in drawn.get("figures", [])
+        ],
+        changes=_changes(experiment),
+        configuration=config.to_json(experiment),
+        environment=environment,
     )
-    return environment.get_template("report.html.jinja")
+    files.write_text(folder / "report.html", page)
+    return folder / "report.html"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
-    return found
-
-
-def _embed(path: Path) -> dict[str, str]:
-    data = base64.b64encode(path.read_bytes()).decode()
-    return {"uri": f"data:image/png;base64,{data}"}
+def _embed(path: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _facts(
@@ -96,47 +73,7 @@ def _facts(
         "started": (environment.get("started") or "")[:16].replace("T", " "),
         "commit": (environment.get("commit") or "")[:10],
     }
-    return {name: value for name, value in facts.items() if value not in (None, "")}
-
-
-def _score_rows(experiment: Experiment, scores: dict[str, Any]) -> list[dict[str, str]]:
-    """Scores in per cent with the paper's values, then the baselines."""
-    if not scores:
-        return []
-    rows = []
-    if "segmentation_error" in scores:
-        paper = paper_values.segmentation_error(experiment)
-        rows.append(_row("Segmentation error", scores["segmentation_error"], paper))
-        for noise, error in scores.get("error_at_noise", {}).items():
-            rows.append(_row(f"Segmentation error, noise {noise} on the points", error))
-        for name, baseline in scores["baselines"].items():
-            rows.append(_row(f"Baseline without a model: {name}", baseline["segmentation_error"]))
-        return rows
-    for name, field, lookup in (
-        ("LIN-MATCH", "lin_match", paper_values.lin_match),
-        ("LIN-PRED", "lin_pred", paper_values.lin_pred),
-    ):
-        for level, values in scores[field].items():
-            for protocol, value in values.items():
-                paper = lookup(experiment, scores["dataset"], protocol)
-                text = f"{name}, {level} presences, {protocol}"
-                rows.append(_row(text, value, paper if level == "prior" else None))
-    for name, values in scores["baselines"].items():
-        for protocol, value in values.items():
-            rows.append(_row(f"Baseline without a model: {name}, LIN-MATCH, {protocol}", value))
-    return rows
-
-
-def _row(name: str, value: float, paper: PaperValue | None = None) -> dict[str, str]:
-    return {"name": name, "here": f"{100 * value:.2f}", "paper": paper.text if paper else "–"}
-
-
-def _diagnosis_rows(diagnosis: dict[str, Any]) -> list[tuple[str, str, str]]:
-    return [
-        (name, meaning, f"{diagnosis[name]:.4g}")
-        for name, meaning in DIAGNOSTICS.items()
-        if diagnosis.get(name) is not None
-    ]
+    return {name: value for name, value in facts.items() if value != ""}
 
 
 def _changes(experiment: Experiment) -> list[str]:

@@ -1,6 +1,6 @@
-"""Train and score one cell of a table: `python -m scae.reproduce.cell SPEC FOLDER RESULT`.
+"""Train and score one cell of a table: `python -m scae.reproduce.cell TABLE/runs/NAME.json`.
 
-Training continues where it was interrupted, and RESULT is written last, so a cell with a
+Training continues where it was interrupted, and the result is written last, so a cell with a
 result is finished.
 """
 
@@ -11,35 +11,25 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 from scae import config, files
 from scae.errors import ScaeError
 from scae.evaluation import evaluate
-from scae.reproduce.plan import Cell
 from scae.training import train
 from scae.training.environment import describe, peak_memory_mb
 
 
-def specification(cell: Cell, data_dir: Path | None) -> dict[str, Any]:
-    """A cell as JSON values."""
-    return {
-        "table": cell.target,
-        "row": cell.row,
-        "dataset": cell.dataset,
-        "seed": cell.seed,
-        "experiment": config.to_json(cell.experiment),
-        "scored_on": list(cell.scored_on),
-        "limit": cell.limit,
-        "data_dir": None if data_dir is None else str(Path(data_dir).absolute()),
-    }
+def result_path(spec_file: Path) -> Path:
+    """Where the result of a cell is written."""
+    return spec_file.parents[1] / "cells" / spec_file.name
 
 
-def run(spec_file: Path, folder: Path, result_file: Path) -> None:
-    """Train in `folder`, score, write the result and remove the folder."""
+def run(spec_file: Path) -> None:
+    """Train in `runs/NAME`, score, write `cells/NAME.json` and remove the run."""
     spec = json.loads(spec_file.read_bytes())
     experiment = config.from_json(json.dumps(spec["experiment"]), str(spec_file))
     data_dir = None if spec["data_dir"] is None else Path(spec["data_dir"])
+    folder, result = spec_file.with_suffix(""), result_path(spec_file)
     resume = any((folder / "checkpoints").glob("*"))
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
@@ -51,16 +41,14 @@ def run(spec_file: Path, folder: Path, result_file: Path) -> None:
         found = evaluate(trained.model, experiment, dataset, data_dir, limit=spec["limit"])
         scores[dataset or spec["dataset"]] = found.to_dict()
         scores[dataset or spec["dataset"]].pop("confusion", None)
-    result = {key: spec[key] for key in ("table", "row", "dataset", "seed", "experiment")}
-    result |= {
-        "steps": trained.steps,
-        "hours": round(trained.seconds / 3600, 4),
-        "peak_memory_mb": peak_memory_mb(),
-        "environment": describe(),
-        "scores": scores,
-    }
-    result_file.parent.mkdir(parents=True, exist_ok=True)
-    files.write_json(result_file, result)
+    result.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(
+        result,
+        {key: spec[key] for key in ("target", "row", "dataset", "seed", "experiment")}
+        | {"steps": trained.steps, "hours": round(trained.seconds / 3600, 4)}
+        | {"peak_memory_mb": peak_memory_mb()}
+        | {"environment": describe(), "scores": scores},
+    )
     shutil.rmtree(folder, ignore_errors=True)
     spec_file.unlink(missing_ok=True)
 
@@ -78,6 +66,6 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     _end_with_parent()
     try:
-        run(*map(Path, sys.argv[1:4]))
+        run(Path(sys.argv[1]))
     except ScaeError as error:
         sys.exit(f"scae: {error}")

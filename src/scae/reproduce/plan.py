@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from scae import config
 from scae.config import ConstellationExperiment, Experiment, ImageExperiment
 from scae.errors import ScaeError
 from scae.presets import preset, recipe
@@ -13,16 +15,14 @@ Target = Literal["table1", "table2", "constellations"]
 Budget = Literal["smoke", "cpu", "paper"]
 Transfer = Literal["affnist", "affnist-style"]
 
-TARGETS: tuple[Target, ...] = ("table1", "table2", "constellations")
 DATASETS: dict[Target, tuple[str, ...]] = {
     "table1": ("mnist", "cifar10", "svhn"),
     "table2": ("mnist", "mnist40"),
     "constellations": ("constellations",),
 }
-TABLE2_ROWS = ("full", *ABLATIONS)
 ROWS: dict[Target, tuple[str, ...]] = {
     "table1": ("full",),
-    "table2": TABLE2_ROWS,
+    "table2": ("full", *ABLATIONS),
     "constellations": ("full", "no-two-parts", "baseline"),
 }
 PAPER_SEEDS: dict[Target, int] = {"table1": 5, "table2": 10, "constellations": 5}
@@ -47,11 +47,8 @@ class Settings:
         """Seeds of a row."""
         if self.seeds is not None:
             return self.seeds
-        if self.budget == "smoke":
-            return 1
-        if self.budget == "paper":
-            return PAPER_SEEDS[target]
-        return 2 if target == "table2" and row != "full" else 3
+        cpu = 2 if target == "table2" and row != "full" else 3
+        return {"smoke": 1, "cpu": cpu, "paper": PAPER_SEEDS[target]}[self.budget]
 
 
 @dataclass(frozen=True)
@@ -71,6 +68,11 @@ class Cell:
     @property
     def name(self) -> str:
         return f"{self.row}-{self.dataset}-seed{self.seed}"
+
+    def specification(self, data_dir: Path | None) -> dict[str, Any]:
+        """All that a process needs to run the cell, as JSON values."""
+        place = None if data_dir is None else str(data_dir.absolute())
+        return vars(self) | {"experiment": config.to_json(self.experiment), "data_dir": place}
 
 
 def plan(target: Target, settings: Settings, only: Sequence[str] = ()) -> list[Cell]:
@@ -105,30 +107,21 @@ def _cell(target: Target, row: str, dataset: str, seed: int, settings: Settings)
     optimizer = full.optimizer
     if settings.budget != "paper" and training.steps < full.training.steps:
         optimizer = recipe.short(optimizer, training.steps)
+    experiment = replace(full, training=training, optimizer=optimizer)
     transfer = (settings.transfer,) if dataset == "mnist40" and not smoke else ()
-    return Cell(
-        target,
-        row,
-        dataset,
-        seed,
-        replace(full, training=training, optimizer=optimizer),
-        (None, *transfer),
-        SMOKE_EXAMPLES if smoke else None,
-    )
+    limit = SMOKE_EXAMPLES if smoke else None
+    return Cell(target, row, dataset, seed, experiment, (None, *transfer), limit)
 
 
 def _images(row: str, dataset: str, settings: Settings) -> ImageExperiment:
     full = preset(f"{dataset}-paper" if settings.budget == "paper" else dataset)
     assert isinstance(full, ImageExperiment)
     # Table 2 scores test images (section 3.3), so no model of it trains on them.
-    full = replace(full, data=replace(full.data, split="train"))
+    data, model = replace(full.data, split="train"), full.model
     if settings.budget == "smoke":
-        size = None if full.data.canvas else full.model.image_size[0]
-        full = replace(
-            full,
-            model=replace(full.model, channels=1),
-            data=replace(full.data, name="digits", size=size),
-        )
+        size = None if data.canvas else model.image_size[0]
+        data, model = replace(data, name="digits", size=size), replace(model, channels=1)
+    full = replace(full, data=data, model=model)
     return full if row == "full" else ablate(full, row)
 
 
