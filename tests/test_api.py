@@ -139,7 +139,7 @@ def test_presences_and_likelihood_are_the_models_own() -> None:
         (np.zeros((2, 28, 28), np.uint8), r"shape \(2, 28, 28\).*1 channels of 14x12 pixels"),
         (np.full((1, 14, 12), 255.0), r"values from 255 to 255; expected whole"),
         (np.full((1, 14, 12), np.nan), r"values from nan"),
-        (np.zeros((0, 14, 12)), r"holds no images"),
+        (np.zeros((0, 14, 12)), r"shape \(0, 14, 12\)"),
         ([["a"]], r"array of numbers"),
         (None, r"array of numbers"),
     ],

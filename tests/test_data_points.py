@@ -40,13 +40,14 @@ def test_batches_are_a_pure_function_of_seed_and_step(global_range: bool) -> Non
     assert (wanted[0][0].abs().max() <= 1) == global_range
 
 
-def test_a_share_of_the_training_scenes_is_full() -> None:
-    config = ConstellationDataConfig(keep=0.0, full_share=0.75)
-    presence = torch.cat([ConstellationBatches(config, 3).batch(s, 200)[1] for s in range(10)])
-    full = presence.all(1)
-    assert bool((full == presence.any(1)).all())
-    assert float(full.float().mean()) == pytest.approx(0.75, abs=0.04)
-    assert not load_scenes(config, 0, 50).presence.any()  # scenes to score are the paper's
+def test_training_scenes_thin_out_until_half_time() -> None:
+    config = ConstellationDataConfig(keep=0.0, train_keep=(1.0, 0.6))
+    batches = ConstellationBatches(config, 3, steps=2000)
+    assert bool(batches.batch(0, 16)[1].all())
+    for step, keep in ((500, 0.8), (1000, 0.6), (1900, 0.6)):
+        found = torch.cat([batches.batch(step + i, 200)[1] for i in range(10)])
+        assert float(found.mean()) == pytest.approx(keep, abs=0.04)
+    assert not load_scenes(config, 0, 50).presence.any()  # scenes to score are of `keep`
 
 
 def test_rotation_covers_its_range() -> None:

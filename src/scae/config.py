@@ -269,8 +269,8 @@ class ConstellationDataConfig:
     """Patterns a scene may contain, each kept with probability `keep`."""
     keep: Share = 0.5
     """Probability of each pattern. Paper: 0.5."""
-    full_share: Share = 0.0
-    """Share of the training scenes that hold every pattern, whatever `keep` says. Paper: 0."""
+    train_keep: tuple[Share, Share] | None = None
+    """`keep` at the first step of training and from half-time on; None: `keep`. Paper: `keep`."""
     max_rotation: NonNegative = 180.0
     """Rotation in degrees, uniform within plus or minus this. Paper: 180; released: 90."""
     scale: tuple[Positive, Positive] = (1.0, 4.0)

@@ -115,10 +115,11 @@ class PointBatches(StoredBatches):
 class ConstellationBatches:
     """Endless generated scenes; with `global_range`, one range per 100 batches."""
 
-    def __init__(self, config: ConstellationDataConfig, seed: int) -> None:
+    def __init__(self, config: ConstellationDataConfig, seed: int, steps: int = 0) -> None:
+        """`steps` is the length of the training, for `train_keep`."""
         settings = repr(sorted(asdict(config).items()))
         self.name, self.fingerprint = GENERATED, hashlib.sha256(settings.encode()).hexdigest()
-        self.config, self._seed = config, seed
+        self.config, self._seed, self._half = config, seed, steps // 2
         self._cached: tuple[tuple[int, int], Scenes] | None = None
 
     def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> Points:
@@ -126,13 +127,17 @@ class ConstellationBatches:
         per_chunk = BATCHES_PER_RANGE if self.config.global_range else 1
         chunk, position = divmod(step, per_chunk)
         if self._cached is None or self._cached[0] != (chunk, size):
-            rng = stream(self._seed, SCENE, chunk)
-            draws = draw(self.config, rng, size * per_chunk)
-            draws.kept[rng.random(len(draws.kept)) < self.config.full_share] = 1
-            self._cached = (chunk, size), arrange(self.config, draws)
+            config = replace(self.config, keep=self.keep_at(step - position))
+            draws = draw(config, stream(self._seed, SCENE, chunk), size * per_chunk)
+            self._cached = (chunk, size), arrange(config, draws)
         batch, rows = slice(position * size, None), process_rows(size, rank, world)
         scenes = self._cached[1]
         return scenes.points[batch][rows].clone(), scenes.presence[batch][rows].clone()
+
+    def keep_at(self, step: int) -> float:
+        """Probability of each pattern in the training scenes of a step."""
+        first, last = self.config.train_keep or (self.config.keep, self.config.keep)
+        return first + (last - first) * min(1.0, step / max(1, self._half))
 
 
 def process_rows(size: int, rank: int, world: int) -> slice:
@@ -152,7 +157,7 @@ def training_batches(experiment: Experiment, data_dir: Path | str | None = None)
         return ImageBatches(images, seed, config.canvas, config.shift)
     data = experiment.data
     if data.name == GENERATED:
-        return ConstellationBatches(data, seed)
+        return ConstellationBatches(data, seed, experiment.training.steps)
     return PointBatches(load_points(data.name, data.global_range), seed)
 
 
