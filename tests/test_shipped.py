@@ -3,19 +3,49 @@
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from scae import config
 from scae.api import load_model, shipped
 from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
 from scae.evaluation import presence_mean
+from scae.models import build
 from scae.prediction import read_clusters
+from scae.presets import preset
+from scae.weights_file import save_weights
 
 RESULTS = Path(__file__).parents[1] / "results"
 TOLERANCE = 1e-3
 RUNS = sorted(RESULTS.glob("*-seed*.json"))
+
+
+def record() -> Any:
+    """The script that records runs, as a module."""
+    specification = importlib.util.spec_from_file_location("record", RESULTS / "record.py")
+    assert specification and specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_runs_of_older_versions_are_saved_with_the_present_preset(tmp_path: Path) -> None:
+    experiment = preset("digits")
+    old = config.to_json(experiment)
+    old["source"] = old.pop("reference")
+    old["training"] |= {"seed": 3, "steps": 7, "max_bad_steps": 5}
+    (tmp_path / "config.json").write_text(json.dumps(old))
+    (tmp_path / "metrics.csv").write_text("step,seconds\n1,9\n7,1800\n")
+    save_weights(build(experiment.model), experiment, tmp_path / "weights.safetensors")
+    folder, note = record().resave(tmp_path, "digits")
+    training = load_model(folder).experiment.training
+    assert (training.seed, training.steps, note) == (3, 7, "present preset")
+    assert record().made_with(tmp_path)["hours"] == 0.5
+    with pytest.raises(SystemExit, match="is not what made"):
+        record().resave(tmp_path, "mnist")
 
 
 @pytest.mark.data
@@ -29,12 +59,8 @@ def test_shipped_weights_are_those_that_were_scored(name: str) -> None:
     except ScaeError as error:
         pytest.skip(f"the data of {name} is missing: {error}")
     np.testing.assert_allclose(found, result["sample"]["presence_mean"], atol=TOLERANCE)
-    specification = importlib.util.spec_from_file_location("record", RESULTS / "record.py")
-    assert specification and specification.loader
-    record = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(record)
     folder = shipped()[name]
-    assert (folder / "card.md").read_text() == record.card(result)
+    assert (folder / "card.md").read_text() == record().card(result)
     if not isinstance(loaded.experiment, ConstellationExperiment):
         centres = read_clusters(folder)
         assert centres is not None and centres.shape[1] == loaded.model.config.objects

@@ -64,6 +64,7 @@ def test_run_folder_holds_what_it_should(tmp_path: Path) -> None:
     assert saved_steps(tmp_path) == [20, 24]
     assert config.from_json((tmp_path / "config.json").read_bytes(), "config.json") == experiment
     found = json.loads((tmp_path / "environment.json").read_bytes())
+    assert {"hours", "peak_memory_mb"} <= found.keys()
     assert found["versions"]["torch"] == torch.__version__ and found["resumed"] == []
     assert (finished.steps, finished.skipped_steps) == (24, 0) and finished.seconds > 0
     assert not finished.model.training
