@@ -252,13 +252,13 @@ def test_points(visit, point_server):
         captions.append(page.inner_text("#plane-caption"))
     assert len(set(captions)) == 3 and captions[1].startswith("4 points: ")
     page.eval_on_selector("#capsules-unused", "node => (node.open = true)")
-    page.click("#points .object >> nth=1 >> button")
+    page.click("#points .object >> nth=0 >> button")  # the most present one
     page.mouse.move(2, 2)
-    vote = page.locator(".ballot .sure").first
+    vote = page.locator(".ballot circle").first
     before = vote.get_attribute("cx")
     page.focus(".handle.move")
     page.keyboard.press("Shift+ArrowRight")
-    moved = page.locator(".ballot .sure").first.get_attribute("cx")
+    moved = page.locator(".ballot circle").first.get_attribute("cx")
     assert float(moved) == pytest.approx(float(before) + 0.2)
     page.keyboard.press("Escape")
     page.focus(".point >> nth=1")

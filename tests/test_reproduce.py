@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scae import config
+from scae import config, files
 from scae.config import ImageExperiment
 from scae.errors import ScaeError
 from scae.paper_values import PaperValue
@@ -54,7 +54,7 @@ class FakeCells:
         result |= {"steps": 7, "hours": 0.5, "environment": ENVIRONMENT, "scores": found}
         path = cell.result_path(spec_file)
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(result))
+        files.write_json(path, result)  # whole or not at all, as cells do
         return None
 
 

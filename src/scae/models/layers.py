@@ -59,7 +59,8 @@ class _CapsuleLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        (gradient,), (x, weight) = upstream, ctx.saved_tensors
+        (gradient,) = upstream  # of lower precision than what was saved under autocast
+        x, weight = (saved.to(gradient.dtype) for saved in ctx.saved_tensors)
         bias = gradient.sum(-1)[:, None] if ctx.has_bias else None
         return weight.bmm(gradient), x.bmm(gradient.mT), bias
 
