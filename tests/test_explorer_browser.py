@@ -252,7 +252,7 @@ def test_points(visit, point_server):
         captions.append(page.inner_text("#plane-caption"))
     assert len(set(captions)) == 3 and captions[1].startswith("4 points: ")
     page.eval_on_selector("#capsules-unused", "node => (node.open = true)")
-    page.click("#points .object >> nth=0 >> button")  # the most present one
+    page.click("#capsules .object >> nth=0 >> button")  # one that is used
     page.mouse.move(2, 2)
     vote = page.locator(".ballot circle").first
     before = vote.get_attribute("cx")

@@ -115,7 +115,7 @@ export class Plane {
       if (!shown(object, k)) return [];
       const shift = shifts.get(k);
       const votes = object.votes.map((vote) => (shift ? { ...vote, at: apply(shift, vote.at) } : vote));
-      return [ballot(votes, tint(k))];
+      return [ballot(look === k ? votes : votes.filter(({ presence }) => presence > 0.05), tint(k))];
     });
     this.ballots.replaceChildren(...ballots);
   }
@@ -128,8 +128,8 @@ function makePoint(index) {
 }
 
 // Where an object expects its points: a cross each, a ring for how sure, the shape they make.
-function ballot(votes, colour) {
-  const cast = votes.filter(({ presence }) => presence > 0.05);
+// A chosen object shows all of its votes, however faint.
+function ballot(cast, colour) {
   const middle = [0, 1].map((i) => cast.reduce((sum, { at }) => sum + at[i], 0) / cast.length);
   const angle = ({ at }) => Math.atan2(at[1] - middle[1], at[0] - middle[0]);
   const around = [...cast].sort((a, b) => angle(a) - angle(b)).map(({ at }) => at);
@@ -137,8 +137,8 @@ function ballot(votes, colour) {
   if (cast.length > 1) group.append(element("path", { class: "shape", d: path(around), fill: colour, "fill-opacity": 0.1 }));
   for (const { at: [x, y], scale, presence } of cast) {
     group.append(
-      element("circle", { class: "sure", cx: x, cy: y, r: Math.min(scale, 0.6), opacity: presence }),
-      element("path", { d: `M${x - 0.03} ${y - 0.03}l.06 .06m0 -.06l-.06 .06`, "stroke-width": 0.014, opacity: presence }),
+      element("circle", { class: "sure", cx: x, cy: y, r: Math.min(scale, 0.6), opacity: Math.max(presence, 0.2) }),
+      element("path", { d: `M${x - 0.03} ${y - 0.03}l.06 .06m0 -.06l-.06 .06`, "stroke-width": 0.014, opacity: Math.max(presence, 0.2) }),
     );
   }
   return group;
