@@ -14,7 +14,7 @@ MAX_POINTS = 3_000
 MIN_POINTS = 5
 PERPLEXITY = 30.0
 # Presences are nearly binary, so many are equal; t-SNE needs distances that differ from zero.
-JITTER = 1e-4
+SPREAD = 1e-4
 
 
 def embed(
@@ -26,7 +26,7 @@ def embed(
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(presences))[:MAX_POINTS])
     features = presences[rows].astype(np.float64)
-    features += rng.normal(0, JITTER, features.shape)
+    features += rng.normal(0, SPREAD, features.shape)
     perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
     init = "pca" if features.shape[1] > 1 else "random"
     points = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(features)
