@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from scae.cli import COMMANDS, main
-from scae.cli.train import _options
+from scae.cli.train import read_options
 from scae.config import ConstellationExperiment, ImageExperiment
 from scae.presets import names
 
@@ -40,9 +40,9 @@ def test_help_names_every_command_without_torch() -> None:
     code = "import sys, scae.cli; scae.cli.main(['--help']); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert all(f"  {name} " in done.stdout and example in done.stdout
-               for name, (_, example) in COMMANDS.items())  # fmt: skip
-    assert len(done.stdout.splitlines()) <= 24 and max(map(len, done.stdout.splitlines())) <= 100
+    assert all(f"  scae {name} {example}".rstrip() in done.stdout and text in done.stdout
+               for name, (example, text) in COMMANDS.items())  # fmt: skip
+    assert len(done.stdout.splitlines()) <= 24 and max(map(len, done.stdout.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -59,14 +59,14 @@ def test_train_help_gives_meaning_and_paper_value() -> None:
 def test_options_reach_the_experiment() -> None:
     given = "--model.parts 32 --optimizer.lr 1e-4 --model.cnn-strides 1 1 2 2 --data.canvas 40"
     switches = "--model.no-deformations --model.noise.no-part --data files --out x --resume"
-    options = _options("mnist", f"{given} {switches}".split())
+    options = read_options("mnist", f"{given} {switches}".split())
     experiment = options.experiment
     assert isinstance(experiment, ImageExperiment)
     assert experiment.model.parts == 32 and experiment.optimizer.lr == 1e-4
     assert experiment.model.cnn_strides == (1, 1, 2, 2) and experiment.data.canvas == 40
     assert not experiment.model.deformations and not experiment.model.noise.part
     assert experiment.data.name == "mnist" and options.data_dir == Path("files")
-    points = _options("constellation", ["--data.noise", "0.1"]).experiment
+    points = read_options("constellation", ["--data.noise", "0.1"]).experiment
     assert isinstance(points, ConstellationExperiment) and points.data.noise == 0.1
 
 
@@ -106,7 +106,7 @@ def test_bad_input_is_one_sentence(
         ("train mnist --model.prts 32", "--model.parts"),
         ("train mnist --model.parts many", "many"),
         ("train digits --training.steps 0", "greater than or equal to 1"),
-        ("evaluate x --jsn", "--json"),
+        ("evaluate x --sed 1", "--seed"),
         ("evaluate", "MODEL"),
         ("predict x --out y.csv", "--data"),
         ("data lst", "list"),

@@ -1,39 +1,42 @@
-"""The command `scae`: one small module per command, imported when it is asked for.
+"""The command `scae`: finds the command, lets tyro read its options, explains what went wrong.
 
-Commands read options, call the library and print; they contain no mathematics. Nothing here
-imports torch, so that `scae --help` answers at once.
+Commands call the library and return what to print; they contain no mathematics. Nothing is
+imported before it is needed, so that `scae --help` answers at once.
 """
 
+import contextlib
 import difflib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib import import_module
-from typing import TextIO
+from typing import Any
 
 from scae.errors import ScaeError
 
 COMMANDS = {
-    "train": ("train a preset or your own images", "scae train digits"),
-    "evaluate": ("scores of a trained model", "scae evaluate mnist"),
-    "predict": ("clusters of images, segments of points", "scae predict runs/images --data DIR"),
-    "figures": ("the paper's figures of a model", "scae figures mnist --out figures"),
-    "explore": ("a local page to look inside a model", "scae explore mnist"),
-    "export": ("ONNX, safetensors or a torch program", "scae export mnist --out mnist.onnx"),
-    "reproduce": ("the paper's tables", "scae reproduce table2 --budget smoke"),
-    "data": ("list, check or download data sets", "scae data list"),
-    "presets": ("every preset with its measured result", "scae presets"),
+    "train": ("digits", "train a preset or your own images"),
+    "evaluate": ("mnist", "scores of a trained model"),
+    "predict": ("mnist --data DIR --out a.csv", "clusters of your own images"),
+    "figures": ("mnist --out figures", "the paper's figures of a model"),
+    "explore": ("mnist", "a local page to look inside a model"),
+    "export": ("mnist --out mnist.onnx", "ONNX, safetensors, torch program"),
+    "reproduce": ("table2 --budget smoke", "the paper's tables"),
+    "data": ("list", "list, check, download data sets"),
+    "presets": ("", "every preset, its measured result"),
 }
+"""Arguments of an example, and what the command is for."""
+EXTRAS = {"explore": "explorer", "export": "export"}
 
-USAGE = """usage: scae COMMAND ...
+HELP = """Stacked Capsule Autoencoders: parts of images, objects of parts, without labels.
 
-Stacked Capsule Autoencoders: parts of images and objects of parts, without labels.
+Examples, one of each command:
+{examples}
 
-{commands}
-
-`scae COMMAND --help` explains each command, `scae train PRESET --help` lists every option with
-the paper's value. A model is a run folder, a weights file or the name of a shipped model."""
+`scae COMMAND --help` explains a command, `scae train PRESET --help` lists every
+option with the paper's value. A model is a run folder, a weights file or the
+name of a shipped model (mnist, digits, constellation). With --json a command
+prints nothing but JSON."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,55 +45,89 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
             _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except ScaeError as error:
-        print(f"scae: {error}", file=sys.stderr)
-        return 2
+        return _fail(str(error))
     except KeyboardInterrupt:
-        print("scae: interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader (head, less) went away; leave no second complaint at shutdown.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail("interrupted", 130)
+    except BrokenPipeError:  # the reader (head, less) went away
+        _drop_output()
     except OSError as error:
+        _drop_output()
         where = f" {error.filename}" if error.filename else ""
-        print(f"scae: cannot use{where}: {error.strerror or error}", file=sys.stderr)
-        return 2
+        return _fail(f"cannot use{where}: {error.strerror or error}")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 2
     return 0
 
 
 def _run(arguments: list[str]) -> None:
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        lines = [f"  {name:<10} {text:<39} {example}" for name, (text, example) in COMMANDS.items()]
-        print(USAGE.format(commands="\n".join(lines)))
-        return
-    if arguments[0] in ("-V", "--version"):
+    name, *rest = arguments or ["--help"]
+    if name in ("-h", "--help", "help"):
+        lines = [f"  scae {f'{name} {args}':<37}{text}" for name, (args, text) in COMMANDS.items()]
+        return print(HELP.format(examples="\n".join(lines)))
+    if name in ("-V", "--version"):
         from scae import __version__
 
-        print(f"scae {__version__}")
-        return
-    name, *rest = arguments
+        return print(f"scae {__version__}")
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"did you mean `scae {near[0]}`?" if near else "`scae --help` lists the commands."
         raise ScaeError(f"there is no command {name!r}; {hint}")
-    import_module(f"scae.cli.{name}").command(rest)
+    as_json = "--json" in rest
+    # What libraries print meanwhile is no part of the answer.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        answer = _answer(name, [argument for argument in rest if argument != "--json"])
+    if answer is None:
+        return
+    if as_json:
+        from pydantic_core import to_json
 
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Our own warnings are sentences for the user; others keep the place they come from."""
-    if category is UserWarning:
-        print(f"scae: warning: {message}", file=sys.stderr)
+        print(to_json(answer.result, indent=2, inf_nan_mode="null").decode())
     else:
-        print(warnings.formatwarning(message, category, filename, lineno), file=sys.stderr)
+        print(answer.text)
+    if answer.failure:
+        raise ScaeError(answer.failure)
+
+
+def _answer(name: str, arguments: list[str]) -> Any:
+    """What the command returns: an Answer, or None if it has nothing to add."""
+    if name == "train":
+        from scae.cli.train import train
+
+        return train(arguments)
+    import tyro
+
+    from scae.cli import commands
+
+    try:
+        return tyro.cli(getattr(commands, name), prog=f"scae {name}", args=arguments)
+    except ModuleNotFoundError as error:
+        if name not in EXTRAS or (error.name or "").startswith("scae"):
+            raise
+        raise ScaeError(
+            f"this command needs the package {error.name}; install it with "
+            f"`python -m pip install 'scae[{EXTRAS[name]}]'`."
+        ) from None
+
+
+def _fail(sentence: str, code: int = 2) -> int:
+    print(f"scae: {sentence}", file=sys.stderr)
+    return code
+
+
+def _drop_output() -> None:
+    """Discard what cannot be printed, so that Python does not complain once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    """A sentence for the user, above the progress bar if there is one."""
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    tqdm.write(f"scae: warning: {message}", file=sys.stderr)
