@@ -2,7 +2,6 @@
 
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,40 +9,22 @@ import torch
 from torch import nn
 
 from scae.config import OptimizerConfig
+from scae.losses import loss_terms
+from scae.models import CapsuleModel, build
 from scae.training.optimizers import (
     TFRMSProp,
     build_optimizer,
     build_schedule,
     learning_rate_factor,
 )
+from small_models import IMAGES, POINTS
 
 
-class Levels(nn.Module):
-    """Two linear maps: one is the part level, one the object level."""
-
-    def __init__(self, has_parts: bool = True) -> None:
-        super().__init__()
-        self.part = nn.Linear(3, 4) if has_parts else nn.Identity()
-        self.object = nn.Linear(4 if has_parts else 3, 2)
-
-    def template_parameters(self) -> list[nn.Parameter]:
-        return []
-
-    def part_parameters(self) -> Iterator[nn.Parameter]:
-        return self.part.parameters()
-
-    def object_parameters(self) -> Iterator[nn.Parameter]:
-        return self.object.parameters()
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.object(torch.tanh(self.part(x)))
-
-
-def train(model: Levels, optimizer: torch.optim.Optimizer, steps: range) -> None:
+def train(model: CapsuleModel, optimizer: torch.optim.Optimizer, steps: range) -> None:
     for step in steps:
-        x = torch.randn(5, 3, generator=torch.Generator().manual_seed(step))
+        torch.manual_seed(step)
         optimizer.zero_grad()
-        model(x).square().sum().backward()
+        loss_terms(model, torch.rand(3, 5, 2), torch.ones(3, 5)).part_ll.backward()
         optimizer.step()
 
 
@@ -75,7 +56,7 @@ def test_rmsprop_against_scalar_loop() -> None:
 def test_state_dict_round_trip_continues_bit_for_bit(name: str) -> None:
     config = OptimizerConfig(name=name, lr=1e-2)
     torch.manual_seed(1)
-    model = Levels()
+    model = build(POINTS)
     optimizer = build_optimizer(model, config, batch=5)
     train(model, optimizer, range(4))
     twin = copy.deepcopy(model)
@@ -88,83 +69,48 @@ def test_state_dict_round_trip_continues_bit_for_bit(name: str) -> None:
 
 
 def test_parameters_without_gradient_stay() -> None:
-    model = Levels()
-    before = model.part.weight.detach().clone()
-    optimizer = TFRMSProp(model.parameters(), lr=0.1)
-    model.object(torch.ones(1, 4)).sum().backward()
-    assert optimizer.step() is None
-    assert torch.equal(model.part.weight, before)
+    used, unused = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    optimizer = TFRMSProp([used, unused], lr=0.1)
+    used.sum().backward()
+    optimizer.step()
+    assert used.item() < 1 and unused.item() == 1
 
 
-def test_closure_is_evaluated_with_gradients() -> None:
-    weight = nn.Parameter(torch.tensor([2.0]))
-    optimizer = TFRMSProp([weight], lr=0.1)
-
-    def closure() -> float:
-        loss = (weight * 3).sum()
-        loss.backward()
-        return loss.item()
-
-    assert optimizer.step(closure) == 6.0
-    assert weight.item() < 2.0
-
-
-def test_groups_and_epsilon() -> None:
-    config = OptimizerConfig(lr=2e-3, object_lr=0.25)
-    optimizer = build_optimizer(Levels(), config, batch=128)
-    assert [(g["name"], g["lr"]) for g in optimizer.param_groups] == [
-        ("parts", 2e-3), ("objects", 5e-4),
-    ]  # fmt: skip
-    for group in optimizer.param_groups:
-        assert group["epsilon"] == pytest.approx(1e-2 / 128**2)
-    assert build_optimizer(Levels(), replace(config, epsilon=0.5), 1).defaults["epsilon"] == 0.5
-    adam = build_optimizer(Levels(), replace(config, name="adam"), batch=128)
-    assert adam.defaults["eps"] == 1e-8
+def test_every_parameter_is_in_one_group_with_its_rate() -> None:
+    config = OptimizerConfig(lr=2e-3, object_lr=0.25, template_lr=10.0)
+    model = build(IMAGES)
+    optimizer = build_optimizer(model, config, batch=128)
+    rates = {g["name"]: g["lr"] for g in optimizer.param_groups}
+    assert rates == pytest.approx({"templates": 2e-2, "parts": 2e-3, "objects": 5e-4})
+    grouped = [id(p) for g in optimizer.param_groups for p in g["params"]]
+    assert sorted(grouped) == sorted(id(p) for p in model.parameters())
+    assert [g["epsilon"] for g in optimizer.param_groups] == [pytest.approx(1e-2 / 128**2)] * 3
+    points = build_optimizer(build(POINTS), replace(config, epsilon=0.5), 1)
+    assert [(g["name"], g["epsilon"]) for g in points.param_groups] == [("objects", 0.5)]
+    assert build_optimizer(model, replace(config, name="adam"), 128).defaults["eps"] == 1e-8
 
 
-def test_model_without_parts_has_one_group() -> None:
-    optimizer = build_optimizer(Levels(has_parts=False), OptimizerConfig(), batch=2)
-    assert [g["name"] for g in optimizer.param_groups] == ["objects"]
-
-
-def test_forgotten_parameter_is_refused() -> None:
-    model = Levels()
-    model.extra = nn.Parameter(torch.zeros(1))
-    with pytest.raises(ValueError, match="1 trainable parameters belong to no level"):
-        build_optimizer(model, OptimizerConfig(), batch=2)
-
-
-def test_constant_schedule_with_warm_up() -> None:
-    config = OptimizerConfig(warmup=4)
-    factors = [learning_rate_factor(config, step, 10) for step in range(6)]
+def test_schedules() -> None:
+    warm = OptimizerConfig(warmup=4)
+    factors = [learning_rate_factor(warm, step, 10) for step in range(6)]
     assert factors == pytest.approx([0.25, 0.5, 0.75, 1, 1, 1])
     assert learning_rate_factor(OptimizerConfig(), 0, 10) == 1.0
-
-
-def test_exponential_schedule_of_the_appendix() -> None:
-    config = OptimizerConfig(schedule="exponential", decay=0.96, decay_steps=3000)
-    assert learning_rate_factor(config, 0, 1) == 1.0
-    assert learning_rate_factor(config, 3000, 1) == pytest.approx(0.96)
-    assert learning_rate_factor(config, 1500, 1) == pytest.approx(math.sqrt(0.96))
-    assert learning_rate_factor(config, 30_000, 1) == pytest.approx(0.96**10)
-
-
-def test_cosine_schedule() -> None:
-    config = OptimizerConfig(schedule="cosine", warmup=10, final_lr=0.1)
-    assert learning_rate_factor(config, 10, 110) == pytest.approx(1.0)
-    assert learning_rate_factor(config, 60, 110) == pytest.approx(0.55)
-    assert learning_rate_factor(config, 110, 110) == pytest.approx(0.1)
-    assert learning_rate_factor(config, 500, 110) == pytest.approx(0.1)
-    assert 0.1 < learning_rate_factor(config, 109, 110) < 0.11
+    falling = OptimizerConfig(schedule="exponential", decay=0.96, decay_steps=3000)
+    for step in (0, 1500, 3000, 30_000):
+        assert learning_rate_factor(falling, step, 1) == pytest.approx(0.96 ** (step / 3000))
+    cosine = OptimizerConfig(schedule="cosine", warmup=10, final_lr=0.1)
+    found = [learning_rate_factor(cosine, step, 110) for step in (10, 60, 110, 500)]
+    assert found == pytest.approx([1.0, 0.55, 0.1, 0.1])
+    assert 0.1 < learning_rate_factor(cosine, 109, 110) < 0.11
 
 
 def test_schedule_scales_every_group() -> None:
-    config = OptimizerConfig(lr=1.0, object_lr=0.5, warmup=2)
-    optimizer = build_optimizer(Levels(), config, batch=2)
+    config = OptimizerConfig(lr=1.0, object_lr=0.5, template_lr=2.0, warmup=2)
+    optimizer = build_optimizer(build(IMAGES), config, batch=2)
     schedule = build_schedule(optimizer, config, steps=4)
     rates = []
     for _ in range(3):
         rates.append([g["lr"] for g in optimizer.param_groups])
         optimizer.step()
         schedule.step()
-    assert rates == [[0.5, 0.25], [1.0, 0.5], [1.0, 0.5]]
+    assert rates == [[1.0, 0.5, 0.25], [2.0, 1.0, 0.5], [2.0, 1.0, 0.5]]

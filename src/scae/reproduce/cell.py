@@ -16,7 +16,7 @@ from scae import config, files
 from scae.errors import ScaeError
 from scae.evaluation import evaluate
 from scae.training import train
-from scae.training.environment import describe, peak_memory_mb
+from scae.training.run_folder import environment, peak_memory_mb
 
 
 def result_path(spec_file: Path) -> Path:
@@ -47,7 +47,7 @@ def run(spec_file: Path) -> None:
         {key: spec[key] for key in ("target", "row", "dataset", "seed", "experiment")}
         | {"steps": trained.steps, "hours": round(trained.seconds / 3600, 4)}
         | {"peak_memory_mb": peak_memory_mb()}
-        | {"environment": describe(), "scores": scores},
+        | {"environment": environment(), "scores": scores},
     )
     shutil.rmtree(folder, ignore_errors=True)
     spec_file.unlink(missing_ok=True)

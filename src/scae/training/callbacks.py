@@ -3,7 +3,6 @@
 import io
 import os
 import signal
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -13,15 +12,12 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.plugins.io import TorchCheckpointIO
-from lightning.pytorch.callbacks import Callback, TQDMProgressBar, WeightAveraging
-from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
+from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from scae import files
 from scae.diagnostics import diagnose, symptoms
 from scae.errors import ScaeError
-from scae.training.data_module import StepData
-from scae.training.module import CapsuleTraining
 from scae.training.run_folder import checkpoint_path, checkpoint_paths
 
 # Before this many steps capsules that do nothing are not a symptom yet.
@@ -88,28 +84,23 @@ class SaveAndStop(Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Listen. Lightning restores the handlers that were there before it."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        signals = [signal.SIGINT, signal.SIGTERM]
-        if "SLURM_JOB_ID" in os.environ:
-            signals.append(signal.SIGUSR1)
-        for number in signals:
-            signal.signal(number, self._receive)
+        if threading.current_thread() is threading.main_thread():
+            slurm = [signal.SIGUSR1] if "SLURM_JOB_ID" in os.environ else []
+            for number in (signal.SIGINT, signal.SIGTERM, *slurm):
+                signal.signal(number, self._receive)
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
         """Stop if any process was asked to."""
-        module: CapsuleTraining = pl_module
-        training = module.experiment.training
-        failed = module.nonfinite_in_a_row >= training.max_nonfinite
+        training, bad_steps = pl_module.experiment.training, pl_module.nonfinite_in_a_row
+        failed = bad_steps >= training.max_nonfinite
         asked = trainer.strategy.reduce_boolean_decision(self.received is not None, all=False)
         if failed or asked or trainer.global_step == training.steps:
             trainer.save_checkpoint(checkpoint_path(self.checkpoints, trainer.global_step))
         if failed:
             raise ScaeError(
                 f"Training stopped at step {trainer.global_step}: the loss or the gradient was "
-                f"not finite {module.nonfinite_in_a_row} times in a row. Lower optimizer.lr, set "
-                "optimizer.clip or lengthen optimizer.warmup; the weights before are in "
-                f"{self.checkpoints}."
+                f"not finite {bad_steps} times in a row. Lower optimizer.lr, set optimizer.clip "
+                f"or lengthen optimizer.warmup; the weights before are in {self.checkpoints}."
             )
         trainer.should_stop = trainer.should_stop or asked
 
@@ -125,60 +116,21 @@ class Diagnostics(Callback):
     def __init__(self) -> None:
         self._warned: set[str] = set()
 
-    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         """Diagnose the batch that has just been trained on, without noise."""
-        module: CapsuleTraining = pl_module
-        training, step = module.experiment.training, trainer.global_step
+        training, step = pl_module.experiment.training, trainer.global_step
         due = step % training.diagnose_every == 0 or step == training.steps
         if not (due and trainer.is_global_zero):
             return
-        data: StepData = trainer.datamodule  # type: ignore[attr-defined]
-        batch = data.batches.batch(step - 1, training.batch)
-        diagnosis = diagnose(module.model, tuple(x.to(module.device) for x in batch))
+        diagnosis = diagnose(pl_module.model, batch)
         values = {f"diagnostics/{name}": value for name, value in diagnosis.scalars().items()}
         for logger in trainer.loggers:
             logger.log_metrics(values, step=step - 1)
         in_use = float(diagnosis.objects_in_use)
-        module.log("objects", in_use, prog_bar=True, logger=False, rank_zero_only=True)
-        if step < MIN_WARNING_STEP:
-            return
-        for kind, text in symptoms(diagnosis, step / training.steps).items():
-            if kind not in self._warned:
-                self._warned.add(kind)
-                warnings.warn(f"Step {step}: {text}.", stacklevel=1)
-
-
-class Progress(TQDMProgressBar):
-    """One line on the terminal: step, time left, speed, likelihoods and objects in use."""
-
-    BAR_FORMAT = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{remaining} left{postfix}]"
-    SHORT = {"images_per_second": "images/s"}  # noqa: RUF012
-
-    def __init__(self, name: str) -> None:
-        super().__init__(refresh_rate=10)
-        self._name = name
-
-    def init_train_tqdm(self) -> Tqdm:
-        """On stderr, and nothing where that is no terminal."""
-        return Tqdm(
-            desc=self._name,
-            disable=True if self.is_disabled else None,
-            dynamic_ncols=True,
-            file=sys.stderr,
-            smoothing=0.1,
-            bar_format=self.BAR_FORMAT,
-        )
-
-    def on_train_epoch_start(self, trainer: pl.Trainer, *_: Any) -> None:
-        """Begin at the step that training resumes from."""
-        super().on_train_epoch_start(trainer)
-        bar = self.train_progress_bar
-        bar.n = bar.initial = trainer.global_step
-        bar.set_description(self._name, refresh=False)
-
-    def get_metrics(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule
-    ) -> dict[str, int | str | float | dict[str, float]]:
-        """What is shown after the bar."""
-        values = {name: float(value) for name, value in trainer.progress_bar_metrics.items()}
-        return {self.SHORT.get(name, name): f"{value:.4g}" for name, value in values.items()}
+        pl_module.log("objects", in_use, prog_bar=True, logger=False, rank_zero_only=True)
+        found = symptoms(diagnosis, step / training.steps) if step >= MIN_WARNING_STEP else {}
+        for kind in found.keys() - self._warned:
+            self._warned.add(kind)
+            warnings.warn(f"Step {step}: {found[kind]}.", stacklevel=1)

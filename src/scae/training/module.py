@@ -1,8 +1,8 @@
-"""The training step of every model: losses, schedules, and what is logged."""
+"""The training step of every model, and its batches by step."""
 
 import hashlib
-import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import lightning.pytorch as pl
@@ -13,14 +13,43 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from torch.optim import Optimizer
 
 from scae.config import Experiment
+from scae.data import Batches
+from scae.distributed import rank, world
 from scae.errors import ScaeError
 from scae.losses import loss_terms
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
 from scae.schedules import loss_weights_at, min_scale_at, posterior_factor_at
 from scae.training.optimizers import build_optimizer, build_schedule
 
-RECORD = "scae"
-"""Key of our own values in a checkpoint."""
+
+class StepLoader:
+    """This process's share of the batches of steps `start` to `steps`.
+
+    The length is that of the whole training, as Lightning counts it after resuming.
+    """
+
+    def __init__(self, batches: Batches, size: int, start: int, steps: int) -> None:
+        self.batches, self.size, self.start, self.steps = batches, size, start, steps
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        for step in range(self.start, self.steps):
+            yield self.batches.batch(step, self.size, rank(), world())
+
+
+class StepData(pl.LightningDataModule):
+    """Batches from the step that training starts or resumes at."""
+
+    def __init__(self, batches: Batches, size: int, steps: int) -> None:
+        super().__init__()
+        self.batches, self.size, self.steps = batches, size, steps
+
+    def train_dataloader(self) -> StepLoader:
+        """Without worker processes: batches come from memory."""
+        assert self.trainer is not None
+        return StepLoader(self.batches, self.size, self.trainer.global_step, self.steps)
 
 
 def step_seed(seed: int, step: int) -> int:
@@ -36,25 +65,14 @@ class CapsuleTraining(pl.LightningModule):
     optimiser, not the averaged weights.
     """
 
-    def __init__(self, model: CapsuleModel, experiment: Experiment, fingerprint: str) -> None:
+    def __init__(self, model: CapsuleModel, experiment: Experiment) -> None:
         super().__init__()
-        self.model = model
-        self.experiment = experiment
-        self.fingerprint = fingerprint
+        self.model, self.experiment = model, experiment
         self.skipped_steps = 0
         self.nonfinite_in_a_row = 0
         self._loss = torch.zeros(())
         compiled = experiment.training.compile
         self._loss_terms = torch.compile(loss_terms) if compiled else loss_terms
-        self._seconds_before = 0.0
-        self._started: float | None = None
-        self._logged = (0.0, 0)
-
-    @property
-    def seconds(self) -> float:
-        """Time spent training, over all resumptions."""
-        now = 0.0 if self._started is None else time.monotonic() - self._started
-        return self._seconds_before + now
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         """The optimiser, and its learning rates as a function of the step."""
@@ -64,12 +82,7 @@ class CapsuleTraining(pl.LightningModule):
         every_step = {"scheduler": schedule, "interval": "step", "name": "lr"}
         return {"optimizer": optimizer, "lr_scheduler": every_step}  # type: ignore[typeddict-item]
 
-    def on_train_start(self) -> None:
-        """Start the clock."""
-        self._started = time.monotonic()
-        self._logged = self._started, self.global_step
-
-    def training_step(self, batch: list[Tensor], batch_idx: int) -> Tensor:
+    def training_step(self, batch: tuple[Tensor, ...], batch_idx: int) -> Tensor:
         """The loss of a batch, with noise, loss weights and vote scale of the present step."""
         config, step = self.experiment, self.global_step
         progress = step / config.training.steps
@@ -91,7 +104,6 @@ class CapsuleTraining(pl.LightningModule):
             self.log("posterior_factor", posterior_factor_at(config.schedule, progress))
             if min_scale is not None:
                 self.log("min_scale", min_scale)
-            self._log_speed()
         return loss
 
     def configure_gradient_clipping(
@@ -101,8 +113,7 @@ class CapsuleTraining(pl.LightningModule):
         gradient_clip_algorithm: str | None = None,
     ) -> None:
         """Clip the gradient's global norm, or drop a gradient that is not finite."""
-        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
-        norm = get_total_norm(gradients)
+        norm = get_total_norm(p.grad for p in self.model.parameters() if p.grad is not None)
         finite = bool(torch.isfinite(norm) & torch.isfinite(self._loss))
         if self.trainer.strategy.reduce_boolean_decision(finite, all=True):
             self.nonfinite_in_a_row = 0
@@ -111,7 +122,15 @@ class CapsuleTraining(pl.LightningModule):
         else:
             # Optimisers leave parameters without gradient, and their own state, alone.
             optimizer.zero_grad(set_to_none=True)
-            self._count_skipped_step()
+            self.skipped_steps += 1
+            self.nonfinite_in_a_row += 1
+            if self.skipped_steps == 1 and self.trainer.is_global_zero:
+                what = "gradient" if bool(torch.isfinite(self._loss)) else "loss"
+                warnings.warn(
+                    f"Step {self.global_step}: the {what} is not finite, so the step is skipped; "
+                    "further ones are counted as skipped_steps.",
+                    stacklevel=1,
+                )
         if self._is_log_step:
             self.log("gradient_norm", norm)
             self.log("skipped_steps", float(self.skipped_steps))
@@ -123,19 +142,11 @@ class CapsuleTraining(pl.LightningModule):
                 f"Training stopped: the weights are not finite after step {self.global_step}. "
                 "Lower optimizer.lr or set optimizer.clip; the checkpoints before it stay."
             )
-        checkpoint[RECORD] = {
-            "fingerprint": self.fingerprint,
-            "seconds": self.seconds,
-            "skipped_steps": self.skipped_steps,
-            "nonfinite_in_a_row": self.nonfinite_in_a_row,
-        }
+        checkpoint["skipped_steps"] = self.skipped_steps, self.nonfinite_in_a_row
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Take over the counters."""
-        record = checkpoint[RECORD]
-        self._seconds_before = record["seconds"]
-        self.skipped_steps = record["skipped_steps"]
-        self.nonfinite_in_a_row = record["nonfinite_in_a_row"]
+        self.skipped_steps, self.nonfinite_in_a_row = checkpoint["skipped_steps"]
 
     @property
     def _is_log_step(self) -> bool:
@@ -147,21 +158,3 @@ class CapsuleTraining(pl.LightningModule):
         scale = min_scale_at(self.experiment.schedule, self.model.config.min_scale, progress)
         self.model.object_decoder.min_scale.fill_(scale)
         return scale
-
-    def _log_speed(self) -> None:
-        now, (then, step) = time.monotonic(), self._logged
-        self._logged = now, self.global_step
-        examples = (self.global_step - step) * self.experiment.training.batch
-        if examples:
-            self.log("images_per_second", examples / max(now - then, 1e-9), prog_bar=True)
-
-    def _count_skipped_step(self) -> None:
-        self.skipped_steps += 1
-        self.nonfinite_in_a_row += 1
-        if self.skipped_steps == 1 and self.trainer.is_global_zero:
-            what = "gradient" if bool(torch.isfinite(self._loss)) else "loss"
-            warnings.warn(
-                f"Step {self.global_step}: the {what} is not finite, so the step is skipped; "
-                "further ones are counted as skipped_steps.",
-                stacklevel=1,
-            )

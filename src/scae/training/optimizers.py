@@ -1,31 +1,18 @@
 """The paper's optimiser, its alternatives and their learning-rate schedules (appendix A.2)."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch.optim import Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from scae.config import OptimizerConfig
+from scae.models import CapsuleModel
 
 ADAM_EPSILON = 1e-8
-
-
-@runtime_checkable
-class TwoLevelModel(Protocol):
-    """A model whose parameters are template pixels, or belong to the part or object level."""
-
-    def parameters(self) -> Iterator[Parameter]: ...
-
-    def template_parameters(self) -> Iterable[Parameter]: ...
-
-    def part_parameters(self) -> Iterable[Parameter]: ...
-
-    def object_parameters(self) -> Iterable[Parameter]: ...
 
 
 class TFRMSProp(Optimizer):
@@ -54,22 +41,19 @@ class TFRMSProp(Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        with torch.enable_grad():
+            loss = None if closure is None else closure()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             if not params:
                 continue
-            grads = [p.grad for p in params]
             for p in params:
                 if not self.state[p]:
                     self.state[p]["mean_square"] = torch.ones_like(p)
                     self.state[p]["momentum_buffer"] = torch.zeros_like(p)
+            grads = [p.grad for p in params]
             mean_squares = [self.state[p]["mean_square"] for p in params]
             buffers = [self.state[p]["momentum_buffer"] for p in params]
-
             torch._foreach_mul_(mean_squares, group["decay"])
             torch._foreach_addcmul_(mean_squares, grads, grads, value=1 - group["decay"])
             roots = torch._foreach_add(mean_squares, group["epsilon"])
@@ -80,42 +64,32 @@ class TFRMSProp(Optimizer):
         return loss
 
 
-def build_optimizer(model: TwoLevelModel, config: OptimizerConfig, batch: int) -> Optimizer:
+def build_optimizer(model: CapsuleModel, config: OptimizerConfig, batch: int) -> Optimizer:
     """The configured optimiser with one parameter group per level of the model.
 
     ``batch`` is the number of examples per update over all processes: the paper's
     epsilon, (10 * batch)^-2, depends on it.
     """
-    groups = _parameter_groups(model, config)
+    levels = {
+        "templates": (model.template_parameters(), config.template_lr),
+        "parts": (model.part_parameters(), 1.0),
+        "objects": (model.object_parameters(), config.object_lr),
+    }
+    groups = [
+        {"name": name, "params": parameters, "lr": config.lr * factor}
+        for name, (level, factor) in levels.items()
+        if (parameters := [p for p in level if p.requires_grad])
+    ]
     if config.name == "rmsprop":
         epsilon = (10 * batch) ** -2 if config.epsilon is None else config.epsilon
         return TFRMSProp(groups, lr=config.lr, momentum=config.momentum, epsilon=epsilon)
     epsilon = ADAM_EPSILON if config.epsilon is None else config.epsilon
     # On a GPU fused kernels unscale 16-bit gradients inside the update: too late for clipping.
-    fused = all(p.device.type == "cpu" for group in groups for p in group["params"])
+    fused = all(p.device.type == "cpu" for p in model.parameters())
     options: dict[str, Any] = {"betas": config.betas, "eps": epsilon, "fused": fused}
     if config.name == "adam":
         return Adam(groups, lr=config.lr, **options)
     return AdamW(groups, lr=config.lr, weight_decay=config.weight_decay, **options)
-
-
-def _parameter_groups(model: TwoLevelModel, config: OptimizerConfig) -> list[dict[str, Any]]:
-    levels = (
-        ("templates", model.template_parameters(), config.lr * config.template_lr),
-        ("parts", model.part_parameters(), config.lr),
-        ("objects", model.object_parameters(), config.lr * config.object_lr),
-    )
-    groups: list[dict[str, Any]] = []
-    for name, parameters, lr in levels:
-        trainable = [p for p in parameters if p.requires_grad]
-        if trainable:
-            groups.append({"name": name, "params": trainable, "lr": lr})
-    # A parameter of neither level would silently stay at its initial value.
-    grouped = {id(p) for group in groups for p in group["params"]}
-    missing = sum(p.requires_grad and id(p) not in grouped for p in model.parameters())
-    if missing:
-        raise ValueError(f"{missing} trainable parameters belong to no level of the model")
-    return groups
 
 
 def learning_rate_factor(config: OptimizerConfig, step: int, steps: int) -> float:

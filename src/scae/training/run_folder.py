@@ -1,21 +1,29 @@
 """The folder of one run: configuration, environment, checkpoints, logs and weights."""
 
+import contextlib
 import csv
 import json
 import math
+import os
+import platform
 import re
+import subprocess
+import sys
 import warnings
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
+import scae
 from scae import config, files
 from scae.config import Experiment
 from scae.errors import ScaeError
-from scae.training import environment
 
 CONFIG = "config.json"
 ENVIRONMENT = "environment.json"
@@ -24,16 +32,17 @@ LOGS = "logs"
 WEIGHTS = "weights.safetensors"
 # Fields that change no weight, so a resumed training may have others.
 FREE_ON_RESUME = ("log_every", "diagnose_every", "checkpoint_every", "keep")
-CHECKPOINT_KEYS = {"state_dict", "optimizer_states", "lr_schedulers", "loops", "scae"}
+CHECKPOINT_KEYS = {"state_dict", "optimizer_states", "lr_schedulers", "loops", "skipped_steps"}
+PACKAGES = ("torch", "lightning", "numpy", "scipy", "scikit-learn", "safetensors")
 
 
-def start_run(folder: Path, experiment: Experiment) -> None:
+def start_run(folder: Path, experiment: Experiment, fingerprint: str) -> None:
     """Make the folder of a new run, or refuse one that holds a run already."""
     if (folder / CONFIG).exists():
         raise ScaeError(
             f"{folder} already holds a run; continue it with --resume or choose another folder."
         )
-    _write(folder, experiment, environment.describe() | {"resumed": []})
+    _write(folder, experiment, environment() | {"data": fingerprint, "resumed": []})
 
 
 def resume_run(folder: Path, experiment: Experiment, fingerprint: str) -> Path | None:
@@ -43,9 +52,9 @@ def resume_run(folder: Path, experiment: Experiment, fingerprint: str) -> Path |
     """
     if not (folder / CONFIG).exists():
         warnings.warn(f"Nothing to resume in {folder}: starting from step 0.", stacklevel=2)
-        start_run(folder, experiment)
+        start_run(folder, experiment, fingerprint)
         return None
-    old = _read_experiment(folder)
+    old = config.from_json((folder / CONFIG).read_bytes(), str(folder / CONFIG))
     free: dict[str, Any] = {name: getattr(experiment.training, name) for name in FREE_ON_RESUME}
     same = replace(old, training=replace(old.training, **free))
     if changes := config.differences(same, experiment):
@@ -53,21 +62,19 @@ def resume_run(folder: Path, experiment: Experiment, fingerprint: str) -> Path |
             f"{folder} holds a run with another configuration ({'; '.join(changes)}); resume "
             "with the same one or use a new folder."
         )
-    checkpoint = newest_checkpoint(folder)
-    if checkpoint is not None and checkpoint[1]["fingerprint"] != fingerprint:
+    past = _read_environment(folder)
+    if past.get("data", fingerprint) != fingerprint:
         raise ScaeError(
             f"The data differ from those that the run in {folder} was started with; resume "
             "with the same data or use a new folder."
         )
-    past = _read_environment(folder)
-    now = environment.describe()
-    _write(folder, experiment, (past or now) | {"resumed": [*past.get("resumed", []), now]})
-    return None if checkpoint is None else checkpoint[0]
+    _write(folder, experiment, past | {"resumed": [*past.get("resumed", []), environment()]})
+    return newest_checkpoint(folder)
 
 
 def finish_run(folder: Path, seconds: float) -> None:
     """Add what the training took to the folder's environment."""
-    took = {"hours": round(seconds / 3600, 4), "peak_memory_mb": environment.peak_memory_mb()}
+    took = {"hours": round(seconds / 3600, 4), "peak_memory_mb": peak_memory_mb()}
     files.write_json(folder / ENVIRONMENT, _read_environment(folder) | took)
 
 
@@ -78,23 +85,30 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 def checkpoint_paths(folder: Path) -> list[Path]:
     """Checkpoints in a folder of checkpoints, oldest first."""
-    return sorted(p for p in folder.glob("step*.ckpt") if re.fullmatch(r"step\d+\.ckpt", p.name))
+    return sorted(folder.glob("step*.ckpt"))
 
 
-def newest_checkpoint(run: Path) -> tuple[Path, dict[str, Any]] | None:
-    """The newest readable checkpoint of a run and our record in it.
-
-    Newer ones that cannot be read are removed with a warning.
-    """
+def newest_checkpoint(run: Path) -> Path | None:
+    """The newest readable checkpoint of a run; newer ones are removed with a warning."""
     for path in reversed(checkpoint_paths(run / CHECKPOINTS)):
-        record = _read_record(path)
-        if record is not None:
-            return path, record
+        if _is_readable(path):
+            return path
         warnings.warn(
             f"The checkpoint {path} is corrupt; falling back to the one before.", stacklevel=3
         )
         path.unlink(missing_ok=True)
     return None
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:  # torch.load compares no checksums
+            if archive.testzip() is not None:
+                return False
+        checkpoint = torch.load(path, map_location="meta", weights_only=True)  # executes nothing
+        return bool(checkpoint.keys() >= CHECKPOINT_KEYS)
+    except Exception:  # a corrupt file can raise anything
+        return False
 
 
 def read_metrics(folder: Path | str) -> dict[str, list[float]]:
@@ -104,13 +118,15 @@ def read_metrics(folder: Path | str) -> dict[str, list[float]]:
     `step` counts updates from 0, as Lightning does.
     """
     rows: dict[int, dict[str, float]] = {}
-    for path in sorted(Path(folder).glob(f"{LOGS}/version_*/metrics.csv"), key=_version):
-        try:
-            with open(path, newline="", encoding="utf-8") as file:
-                for cells in csv.DictReader(file):
-                    _add_row(rows, cells)
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise ScaeError(f"{path} cannot be read ({error}).") from None
+    paths = Path(folder).glob(f"{LOGS}/version_*/metrics.csv")
+    for path in sorted(paths, key=lambda path: (len(path.parent.name), path.parent.name)):
+        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+            for cells in csv.DictReader(file):
+                # A kill may have cut a row short.
+                with contextlib.suppress(KeyError, ValueError, TypeError):
+                    step = int(cells.pop("step"))
+                    values = {name: float(cell) for name, cell in cells.items() if cell}
+                    rows.setdefault(step, {}).update(values)
     if not rows:
         raise ScaeError(f"{folder} holds no metrics; expected the folder of a training.")
     steps = sorted(rows)
@@ -119,40 +135,51 @@ def read_metrics(folder: Path | str) -> dict[str, list[float]]:
     return {"step": [float(step) for step in steps], **columns}
 
 
-def _add_row(rows: dict[int, dict[str, float]], cells: dict[str, str]) -> None:
-    """Add a row of the file; one that a kill cut short is left out."""
-    try:
-        step = int(cells["step"])
-        values = {name: float(cell) for name, cell in cells.items() if cell and name != "step"}
-    except (KeyError, ValueError, TypeError):
-        return
-    rows.setdefault(step, {}).update(values)
+def environment() -> dict[str, Any]:
+    """Versions, machine and commit. No host or user names: run folders get published."""
+    versions = {package: metadata.version(package) for package in PACKAGES}
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"scae": scae.__version__, "python": platform.python_version(), **versions},
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "torch_threads": torch.get_num_threads(),
+            "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        },
+        "commit": _commit(),
+    }
 
 
-def _version(path: Path) -> int:
-    digits = path.parent.name.removeprefix("version_")
-    return int(digits) if digits.isascii() and digits.isdigit() else -1
-
-
-def _read_record(path: Path) -> dict[str, Any] | None:
-    """Our record in a checkpoint, or None if the file is corrupt; nothing in it is executed."""
-    try:
-        with zipfile.ZipFile(path) as archive:  # torch.load compares no checksums
-            if archive.testzip() is not None:
-                return None
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        record: dict[str, Any] = checkpoint["scae"]
-        return record if checkpoint.keys() >= CHECKPOINT_KEYS and "fingerprint" in record else None
-    except Exception:  # a corrupt file can raise anything
+def peak_memory_mb() -> int | None:
+    """Most memory that this process has held; None on Windows, which does not tell."""
+    if sys.platform == "win32":
         return None
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 
-def _read_experiment(folder: Path) -> Experiment:
-    path = folder / CONFIG
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text(errors="replace") if cpuinfo.exists() else ""
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return named[1] if named else platform.processor() or "unknown"
+
+
+def _commit() -> str | None:
+    """Commit of the source tree, `+` when it has uncommitted changes; None when installed."""
+    folder = Path(scae.__file__).parents[2]
+    if not (folder / ".git").exists():
+        return None
+    command = ["git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--dirty=+"]
     try:
-        return config.from_json(path.read_bytes(), str(path))
-    except OSError as error:
-        raise ScaeError(f"{path} cannot be read ({error.strerror}).") from None
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
 
 
 def _read_environment(folder: Path) -> dict[str, Any]:
@@ -164,14 +191,21 @@ def _read_environment(folder: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, experiment: Experiment, made_with: dict[str, Any]) -> None:
-    try:
+    with disk_problems(folder):
         (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
         for place in (folder, folder / CHECKPOINTS):
             files.remove_partial(place)
         files.write_json(folder / ENVIRONMENT, made_with)
         files.write_json(folder / CONFIG, config.to_json(experiment))
+
+
+@contextlib.contextmanager
+def disk_problems(folder: Path) -> Iterator[None]:
+    """One sentence for a full or vanished disk."""
+    try:
+        yield
     except OSError as error:
         raise ScaeError(
-            f"{folder} cannot be written to ({error.strerror}); free some space on the disk or "
-            "choose another folder."
-        ) from None
+            f"{error.filename or folder} cannot be written ({error.strerror or error}); free some "
+            "space on the disk or choose another folder; checkpoints continue with --resume."
+        ) from error

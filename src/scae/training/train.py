@@ -15,7 +15,13 @@ import lightning.pytorch as pl
 import torch
 import torch.distributed as dist
 from lightning.fabric.utilities.rank_zero import rank_zero_only
-from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.callbacks import (
+    Callback,
+    LearningRateMonitor,
+    ModelCheckpoint,
+    Timer,
+    TQDMProgressBar,
+)
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor
@@ -27,15 +33,8 @@ from scae.errors import ScaeError
 from scae.kernels.memory import keep_freed_memory
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
 from scae.training import run_folder
-from scae.training.callbacks import (
-    AtomicCheckpoints,
-    AverageWeights,
-    Diagnostics,
-    Progress,
-    SaveAndStop,
-)
-from scae.training.data_module import StepData
-from scae.training.module import CapsuleTraining
+from scae.training.callbacks import AtomicCheckpoints, AverageWeights, Diagnostics, SaveAndStop
+from scae.training.module import CapsuleTraining, StepData
 
 # Longer than any compilation that one process may wait for another to end.
 PROCESS_TIMEOUT = timedelta(minutes=60)
@@ -74,7 +73,8 @@ def train(
     With `resume`, continue from the newest readable checkpoint in `folder`: the weights are
     bit-identical to those of an uninterrupted run on the same machine. Ctrl-C and SIGTERM
     save first, then raise `KeyboardInterrupt` or `SystemExit` (code 143). `loggers` replaces
-    TensorBoard; CSV files are always written. `start` holds the weights to start from.
+    TensorBoard; CSV files are always written. `progress` shows a bar on a terminal. `start`
+    holds the weights to start from.
     """
     training, path = experiment.training, Path(folder).absolute()
     if training.batch % (devices * nodes):
@@ -92,8 +92,9 @@ def train(
         model = models.build(experiment.model)
         if start is not None:
             model.load_state_dict(start)
-        module = CapsuleTraining(model, experiment, batches.fingerprint)
-        stop = SaveAndStop(path / run_folder.CHECKPOINTS)
+        module = CapsuleTraining(model, experiment)
+        stop, timer = SaveAndStop(path / run_folder.CHECKPOINTS), Timer()
+        bar = progress and sys.stdout.isatty()
         trainer = pl.Trainer(
             accelerator=accelerator,
             devices=devices,
@@ -103,39 +104,36 @@ def train(
             gradient_clip_val=experiment.optimizer.clip,
             max_steps=training.steps,
             log_every_n_steps=training.log_every,
-            callbacks=_callbacks(experiment, stop, progress),
-            logger=[_csv(path), *(_tensorboard(path, checkpoint) if loggers is None else loggers)],
+            callbacks=[*_callbacks(experiment, stop, bar), timer],
+            logger=_loggers(path) if loggers is None else [_csv(path), *loggers],
             plugins=[AtomicCheckpoints(training.keep)],
             default_root_dir=path,
-            enable_progress_bar=progress,
+            enable_progress_bar=bar,
             enable_model_summary=False,
             use_distributed_sampler=False,
         )
-        data = StepData(batches, training.batch, training.steps)
-        _fit(trainer, module, data, checkpoint)
+        _fit(trainer, module, StepData(batches, training.batch, training.steps), checkpoint)
         if trainer.global_step < training.steps:
             _leave(stop, trainer.global_step)
         if isinstance(model, StackedCapsuleAutoencoder):
             model.object_decoder.min_scale.fill_(model.config.min_scale)
         model.cpu().eval()
+        seconds = timer.time_elapsed()
         if trainer.is_global_zero:
-            with _disk_problems(path):
-                run_folder.finish_run(path, module.seconds)
+            with run_folder.disk_problems(path):
+                run_folder.finish_run(path, seconds)
                 weights_file.save_weights(model, experiment, path / run_folder.WEIGHTS)
-    return TrainedRun(
-        path, experiment, model, trainer.global_step, module.skipped_steps, module.seconds
-    )
+    return TrainedRun(path, experiment, model, trainer.global_step, module.skipped_steps, seconds)
 
 
 def _open_folder(path: Path, experiment: Experiment, fingerprint: str, resume: bool) -> Path | None:
     """Prepare the folder; only the main process writes to it."""
-    if getattr(rank_zero_only, "rank", 0) in (0, None):
-        if resume:
-            return run_folder.resume_run(path, experiment, fingerprint)
-        run_folder.start_run(path, experiment)
-        return None
-    newest = run_folder.newest_checkpoint(path) if resume else None
-    return None if newest is None else newest[0]
+    if getattr(rank_zero_only, "rank", 0) not in (0, None):
+        return run_folder.newest_checkpoint(path) if resume else None
+    if resume:
+        return run_folder.resume_run(path, experiment, fingerprint)
+    run_folder.start_run(path, experiment, fingerprint)
+    return None
 
 
 def _strategy(world: int) -> str | DDPStrategy:
@@ -146,10 +144,10 @@ def _strategy(world: int) -> str | DDPStrategy:
     return DDPStrategy(find_unused_parameters=True, timeout=PROCESS_TIMEOUT)
 
 
-def _callbacks(experiment: Experiment, stop: SaveAndStop, progress: bool) -> list[Callback]:
+def _callbacks(experiment: Experiment, stop: SaveAndStop, bar: bool) -> list[Callback]:
     decay = experiment.optimizer.average
     averaging: list[Callback] = [] if decay is None else [AverageWeights(decay)]
-    bar: list[Callback] = [Progress(experiment.name)] if progress else []
+    shown: list[Callback] = [TQDMProgressBar(refresh_rate=10, leave=True)] if bar else []
     regular = ModelCheckpoint(
         dirpath=stop.checkpoints,
         filename="step{step:09d}",
@@ -159,33 +157,33 @@ def _callbacks(experiment: Experiment, stop: SaveAndStop, progress: bool) -> lis
         enable_version_counter=False,
     )
     # The average first: whatever saves has to see it updated.
-    return [*averaging, LearningRateMonitor("step"), Diagnostics(), *bar, stop, regular]
+    return [*averaging, LearningRateMonitor("step"), Diagnostics(), *shown, stop, regular]
 
 
 def _csv(path: Path) -> CSVLogger:
     return CSVLogger(path, name=run_folder.LOGS, flush_logs_every_n_steps=1)
 
 
-def _tensorboard(path: Path, checkpoint: Path | None) -> list[Logger]:
+def _loggers(path: Path) -> list[Logger]:
     if find_spec("tensorboard") is None:
-        return []
-    # Events after the step that training resumes from will be written again.
-    purge = None if checkpoint is None else int(checkpoint.stem.removeprefix("step"))
-    return [TensorBoardLogger(path, name="tensorboard", version="", purge_step=purge)]
+        return [_csv(path)]
+    return [_csv(path), TensorBoardLogger(path, name="tensorboard", version="")]
 
 
 def _fit(
     trainer: pl.Trainer, module: CapsuleTraining, data: StepData, checkpoint: Path | None
 ) -> None:
     try:
-        with _disk_problems(Path(trainer.default_root_dir)):
+        with run_folder.disk_problems(Path(trainer.default_root_dir)):
             # `weights_only`: nothing in a checkpoint is executed.
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
     except SystemExit:
         # Lightning's answer to a Ctrl-C outside a step.
         raise KeyboardInterrupt from None
     except RuntimeError as error:
-        if trainer.world_size > 1 and _is_lost_connection(error):
+        said = str(error).lower()
+        lost = isinstance(error, dist.DistError) or "gloo" in said or "connection" in said
+        if trainer.world_size > 1 and lost:
             raise ScaeError(
                 f"Another process of this run was lost at step {trainer.global_step}, so all "
                 "stop; start all processes again with --resume."
@@ -203,35 +201,12 @@ def _leave(stop: SaveAndStop, step: int) -> None:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-def _is_lost_connection(error: RuntimeError) -> bool:
-    if isinstance(error, dist.DistError):
-        return True
-    return any(word in str(error).lower() for word in ("gloo", "nccl", "connection", "timed out"))
-
-
-@contextlib.contextmanager
-def _disk_problems(path: Path) -> Iterator[None]:
-    """One sentence for a full or vanished disk."""
-    try:
-        yield
-    except OSError as error:
-        raise ScaeError(
-            f"{error.filename or path} cannot be written ({error.strerror or error}); free some "
-            "space on the disk and continue with --resume: older checkpoints are still there."
-        ) from error
-
-
 @contextlib.contextmanager
 def _quiet_lightning() -> Iterator[None]:
     """No tips and device reports: what users need to know is said by us."""
-    loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"lightning\.")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+    with warnings.catch_warnings(), contextlib.ExitStack() as undo:
+        warnings.filterwarnings("ignore", module=r"lightning\.")
+        for logger in (logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")):
+            undo.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.ERROR)
+        yield
