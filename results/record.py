@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from scae import config, files
-from scae.api import load_model
-from scae.config import ConstellationExperiment
-from scae.evaluation import evaluate, presence_mean
-from scae.evaluation.evaluate import SAMPLE
+from scae.api import load_model, wrap
+from scae.config import ConstellationExperiment, Experiment
+from scae.data import load_images, load_scenes
+from scae.evaluation import evaluate
+from scae.evaluation.evaluate import SCENES_SEED
+from scae.models import CapsuleModel
 from scae.prediction import CLUSTERS, keep_clusters
 from scae.presets import preset
 from scae.weights_file import load_weights, read_tensors, write_state
@@ -32,6 +34,7 @@ from scae.weights_file import load_weights, read_tensors, write_state
 HERE = Path(__file__).parent
 SHIPPED = HERE.parent / "src" / "scae" / "weights"
 WEIGHTS = "weights.safetensors"
+SAMPLE = 500
 OTHER_DATA = {"mnist40": "affnist-style"}
 """Data of another distribution that a preset is scored on as well."""
 
@@ -68,6 +71,20 @@ def record(
         result["config"] = note
     files.write_json(HERE / f"{experiment.name}-seed{experiment.training.seed}.json", result)
     return result
+
+
+def presence_mean(
+    model: CapsuleModel, experiment: Experiment, data_dir: Path | None = None
+) -> list[float]:
+    """Mean prior presences of the first 500 test images or scenes: a fingerprint of weights."""
+    if isinstance(experiment, ConstellationExperiment):
+        scenes = load_scenes(experiment.data, SCENES_SEED, SAMPLE)
+        both = wrap(model, experiment).presences(scenes.points.numpy(), scenes.presence.numpy())
+    else:
+        images = load_images(experiment.data, "test", data_dir).images[:SAMPLE]
+        both = wrap(model, experiment).presences(images.numpy())
+    mean: list[float] = both.prior.mean(0).astype(float).round(6).tolist()
+    return mean
 
 
 def made_with(run: Path) -> dict[str, Any]:

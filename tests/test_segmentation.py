@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from scae.errors import ScaeError
-from scae.evaluation.segmentation import (
-    chance_baseline,
-    score_segmentation,
-    single_capsule_baseline,
-)
+from scae.evaluation.segmentation import baselines, score_segmentation
 
 
 def error(pred: list[int], labels: list[int], presence: list[int] | None = None) -> float:
@@ -71,11 +67,11 @@ def test_against_brute_force_and_scikit_learn(rng: np.random.Generator) -> None:
 def test_baselines() -> None:
     labels = np.array([[0, 0, 0, 1, 1, 2], [0, 1, 1, 2, 2, 2]])
     presence = np.array([[1, 1, 1, 1, 1, 0], [1, 0, 0, 1, 0, 0]])
-    assert single_capsule_baseline(labels, presence).error == pytest.approx(3 / 7)
+    assert baselines(labels, presence, 3)["single capsule"].error == pytest.approx(3 / 7)
     labels = np.tile([0, 0, 1, 1], (4000, 1))
     # Two of each, two capsules: 16 equally likely assignments, best matches by hand:
     # 2 with 4 right, 8 with 3 right, 6 with 2 right.
     expected = 1 - (2 * 4 + 8 * 3 + 6 * 2) / 64
-    chance = chance_baseline(labels, np.ones_like(labels), capsules=2)
+    chance = baselines(labels, np.ones_like(labels), capsules=2)["chance"]
     assert chance.error == pytest.approx(expected, abs=0.02)
     assert abs(chance.ari) < 0.03

@@ -12,7 +12,6 @@ from scae import config
 from scae.api import load_model, shipped
 from scae.config import ConstellationExperiment
 from scae.errors import ScaeError
-from scae.evaluation import presence_mean
 from scae.models import build
 from scae.prediction import read_clusters
 from scae.presets import preset
@@ -55,7 +54,7 @@ def test_shipped_weights_are_those_that_were_scored(name: str) -> None:
     seed = loaded.experiment.training.seed
     result = json.loads((RESULTS / f"{name}-seed{seed}.json").read_text())
     try:
-        found = presence_mean(loaded.model, loaded.experiment)
+        found = record().presence_mean(loaded.model, loaded.experiment)
     except ScaeError as error:
         pytest.skip(f"the data of {name} is missing: {error}")
     np.testing.assert_allclose(found, result["sample"]["presence_mean"], atol=TOLERANCE)

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae import config, files
-from scae.api import Capsules, ImageCapsules, Loaded, PointCapsules, load_model
+from scae.api import Loaded, load
 from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, ConstellationAutoencoder, build
@@ -25,7 +25,7 @@ from scae.prediction import read_clusters, write_clusters
 from scae.weights_file import save_weights
 
 Format = Literal["onnx", "safetensors", "program"]
-Exportable = str | Path | Loaded | Capsules
+Exportable = str | Path | Loaded
 
 
 class ImageGraph(nn.Module):
@@ -93,9 +93,7 @@ def export(model: Exportable, format: Format, out: str | Path) -> Path:
 
 def as_loaded(model: Exportable) -> Loaded:
     """The model of a name, a path, or one already in memory."""
-    if isinstance(model, ImageCapsules | PointCapsules):
-        return Loaded(model.model, model.experiment)
-    return model if isinstance(model, Loaded) else load_model(model)
+    return model if isinstance(model, Loaded) else load(model)
 
 
 def _write_folder(loaded: Loaded, folder: Path) -> Path:

@@ -1,17 +1,9 @@
 """The Python interface: load a trained model, ask it what it sees, draw what it could see."""
 
-from scae.api.images import ImageCapsules
-from scae.api.loading import Capsules, Loaded, find_weights, load, load_model, shipped, wrap
-from scae.api.points import PointCapsules
-from scae.api.results import (
-    ImageExplanation,
-    Objects,
-    Parts,
-    PointExplanation,
-    PointObjects,
-    Presences,
-    Reconstructions,
-)
+from scae.api.arrays import Loaded, Presences
+from scae.api.images import ImageCapsules, ImageExplanation, Objects, Parts, Reconstructions
+from scae.api.loading import Capsules, find_weights, load, load_model, shipped, wrap
+from scae.api.points import PointCapsules, PointExplanation, PointObjects
 
 __all__ = [
     "Capsules",

@@ -1,22 +1,18 @@
-"""A trained model of images: what it sees in them, and what it can draw."""
+"""A trained model of images: what it sees in them, and what it can draw.
 
-from dataclasses import replace
+Arrays of an answer are numpy if the question was, else torch tensors on its device. Poses are
+the upper two rows of 3x3 matrices, [[a, b, tx], [c, d, ty]], that map (x, y) of the child frame
+to the parent frame; x points right, y down, both from -1 to 1.
+"""
+
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae.api.arrays import as_tensor, ask, pose_batch, presence_batch
-from scae.api.results import (
-    Array,
-    ImageExplanation,
-    Objects,
-    Parts,
-    Presences,
-    Reconstructions,
-)
-from scae.config import ImageExperiment
+from scae.api.arrays import Array, Loaded, Presences, as_tensor, edited
 from scae.data.images import image_array, unit_floats
 from scae.errors import ScaeError
 from scae.evaluation.inference import BATCH
@@ -26,46 +22,83 @@ from scae.models.stacked import StackedCapsuleAutoencoder
 # Images drawn at a time: drawing keeps M layers of each.
 DRAWN = 256
 
+Drawing = Float[Array, "batch channels height width"]
 
-class ImageCapsules:
+
+@dataclass(frozen=True)
+class Parts:
+    """The part capsules of each image; templates are the same for all images."""
+
+    pose: Float[Array, "batch parts 2 3"]  # x_m, template to image
+    presence: Float[Array, "batch parts"]  # d_m, from 0 to 1
+    color: Float[Array, "batch parts channels"]  # multiplies the template; grey: intensity
+    templates: Float[Array, "parts channels size size"] = field(metadata={"shared": True})
+    # Opacity of the templates, from 0 to 1; None in models where the colour decides it.
+    alpha: Float[Array, "parts size size"] | None = field(metadata={"shared": True})
+    share: Float[Array, "batch parts height width"]  # of each pixel; the rest is background
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The object capsules of each image, and which parts they explain."""
+
+    prior: Float[Array, "batch objects"]  # presence that the object claims
+    posterior: Float[Array, "batch objects"]  # presence by the parts that it explains
+    pose: Float[Array, "batch objects 2 3"]  # OV_k, object to image
+    relation: Float[Array, "batch objects parts 2 3"]  # OP_{k,m}, part to object
+    votes: Float[Array, "batch objects parts 2 3"]  # OV_k OP_{k,m}, where k expects part m
+    vote_presence: Float[Array, "batch objects parts"]  # a_k a_{k,m}, how much k expects m
+    vote_scale: Float[Array, "batch objects parts"]  # standard deviation of each vote
+    responsibility: Float[Array, "batch parts objects"]  # probability that k explains m
+    winner: Int[Array, "batch parts"]  # the object that explains each part best
+    unexplained: Float[Array, "batch parts"]  # probability that no object explains m
+    parts: Parts  # the parts explained: objects are drawn with their presences and colours
+
+
+@dataclass(frozen=True)
+class Reconstructions:
+    """The image as the model sees it, from 0 to 1."""
+
+    target: Drawing  # what the model was trained to draw: the image, or its Sobel edges
+    parts: Drawing  # from the poses of the parts
+    objects: Drawing  # from the votes of each part's winning object
+    objects_soft: Drawing  # from the posterior mean of all objects' votes
+    per_object: Float[Array, "batch objects channels height width"]  # from one object alone
+
+
+@dataclass(frozen=True)
+class ImageExplanation:
+    """Everything `ImageCapsules.explain` finds in a batch of images."""
+
+    parts: Parts
+    objects: Objects
+    reconstructions: Reconstructions
+
+
+class ImageCapsules(Loaded):
     """A Stacked Capsule Autoencoder with its weights.
 
     Images are one (H, W), or (N, H, W), (N, H, W, C), (N, C, H, W) arrays of bytes or of
-    floats from 0 to 1, in the size the model was trained on. Answers are numpy arrays to
-    numpy arrays and tensors to tensors; they always have a batch axis.
+    floats from 0 to 1, in the size the model was trained on. Answers always have a batch axis.
     """
 
-    def __init__(self, model: StackedCapsuleAutoencoder, experiment: ImageExperiment) -> None:
-        self.model = model
-        """The torch module, for everything this interface leaves out."""
-        self.experiment = experiment
-
-    def __repr__(self) -> str:
-        config = self.model.config
-        height, width = config.image_size
-        return (
-            f"ImageCapsules({self.experiment.name!r}: {height}x{width}x{config.channels} images, "
-            f"{config.parts} parts, {config.objects} objects)"
-        )
+    model: StackedCapsuleAutoencoder
 
     def explain(self, images: Any) -> ImageExplanation:
         """Parts, objects, and reconstructions from either."""
         size = max(1, DRAWN // self.model.config.objects)
-        found = ask(self.model, self._explain, size, images, self._images(images))
+        found = self._ask(self._explain, size, images, self._images(images))
         return replace(found, objects=replace(found.objects, parts=found.parts))
 
     def presences(self, images: Any) -> Presences:
         """How present every object is: the vectors that are clustered."""
-
-        def infer(image: Tensor) -> Presences:
-            return Presences(**vars(self.model.object_presences(image)))
-
-        found: Presences = ask(self.model, infer, BATCH, images, self._images(images))
+        found = self._ask(self._presences, BATCH, images, self._images(images))
+        assert isinstance(found, Presences)
         return found
 
     def log_likelihood(self, images: Any) -> Float[Array, " batch"]:
         """log p(image) + log p(parts) of each image, in nats; higher means better explained."""
-        return ask(self.model, self.model.log_likelihood, BATCH, images, self._images(images))
+        return self._ask(self.model.log_likelihood, BATCH, images, self._images(images))
 
     def render(
         self, what: Parts | Objects, pose: Any = None, presence: Any = None, alone: bool = False
@@ -86,36 +119,38 @@ class ImageCapsules:
         parts = what if isinstance(what, Parts) else what.parts
         own_pose, part_presence, color = map(as_tensor, (what.pose, parts.presence, parts.color))
         if pose is not None:
-            own_pose = pose_batch(pose, own_pose)
+            own_pose = edited(pose, own_pose, "pose")
         if isinstance(what, Parts):
             if presence is not None:
-                part_presence = presence_batch(presence, part_presence)
-            return self._draw(what, own_pose, part_presence, color)
-        relation, expected = as_tensor(what.relation), as_tensor(what.vote_presence)
-        winner = as_tensor(what.winner)
+                part_presence = edited(presence, part_presence, "presence")
+            return self._draw(what.pose, own_pose, part_presence, color)
+        expected, winner = as_tensor(what.vote_presence), as_tensor(what.winner)
         shown = torch.ones_like(expected[..., 0])  # (B, K)
         if presence is not None:
-            shown = presence_batch(presence, shown)
-        votes = compose(own_pose[:, :, None], relation)  # (B, K, M, 2, 3)
+            shown = edited(presence, shown, "presence")
+        votes = compose(own_pose[:, :, None], as_tensor(what.relation))  # (B, K, M, 2, 3)
         if alone:
             weight = expected * shown[..., None] * part_presence[:, None]  # (B, K, M)
             colors = color[:, None].expand(-1, weight.shape[1], -1, -1)  # (B, K, M, C)
             flat = (x.flatten(0, 1) for x in (votes, weight, colors))
-            drawn = self._draw(what, *flat)
+            drawn = self._draw(what.pose, *flat)
             return drawn.reshape(*shown.shape, *drawn.shape[1:])
         chosen = votes.take_along_dim(winner[:, None, :, None, None], 1).squeeze(1)
-        return self._draw(what, chosen, part_presence * shown.take_along_dim(winner, 1), color)
+        return self._draw(what.pose, chosen, part_presence * shown.take_along_dim(winner, 1), color)
 
-    def _draw(self, like: Parts | Objects, *pose_presence_color: Tensor) -> Array:
+    def _draw(self, like: Array, *pose_presence_color: Tensor) -> Array:
         def draw(*x: Tensor) -> Tensor:
             return self.model.templates.render(*x).mean()
 
-        drawn: Array = ask(self.model, draw, DRAWN, like.pose, *pose_presence_color)
+        drawn: Array = self._ask(draw, DRAWN, like, *pose_presence_color)
         return drawn
 
     def _images(self, images: Any) -> Float[Tensor, "batch channels height width"]:
         config = self.model.config
         return unit_floats(image_array(images, "`images`", config.channels, config.image_size))
+
+    def _presences(self, image: Tensor) -> Presences:
+        return Presences(**vars(self.model.object_presences(image)))
 
     def _explain(self, image: Float[Tensor, "batch channels height width"]) -> ImageExplanation:
         model, found = self.model, self.model.explain(image)

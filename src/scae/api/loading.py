@@ -2,7 +2,6 @@
 
 import difflib
 import warnings
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +11,7 @@ import torch
 from scae import config
 from scae.api.images import ImageCapsules
 from scae.api.points import PointCapsules
-from scae.config import ConstellationExperiment, Experiment
+from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, ConstellationAutoencoder, build
 from scae.weights_file import load_weights, read_tensors
@@ -22,16 +21,6 @@ WEIGHTS = "weights.safetensors"
 HUB_WEIGHTS, HUB_CONFIG = "model.safetensors", "config.json"
 
 Capsules = ImageCapsules | PointCapsules
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A trained model with the experiment that made it and its folder."""
-
-    model: CapsuleModel
-    experiment: Experiment
-    folder: Path | None = None
-    """Where its weights are; None for a model that only is in memory."""
 
 
 @cache
@@ -47,22 +36,6 @@ def load(name_or_path: str | Path, device: str = "cpu") -> Capsules:
     It is the name of a shipped model (``scae.load("mnist")``), a run folder or a
     weights file. A folder in the way of a name is reached as ``./mnist``.
     """
-    loaded = load_model(name_or_path)
-    return wrap(loaded.model, loaded.experiment, device)
-
-
-def wrap(model: CapsuleModel, experiment: Experiment, device: str = "cpu") -> Capsules:
-    """The interface of `load` for a model that is already in memory."""
-    model.to(device).eval()
-    if isinstance(model, ConstellationAutoencoder):
-        assert isinstance(experiment, ConstellationExperiment)
-        return PointCapsules(model, experiment)
-    assert not isinstance(experiment, ConstellationExperiment)
-    return ImageCapsules(model, experiment)
-
-
-def load_model(name_or_path: str | Path) -> Loaded:
-    """The torch module with its experiment and the folder of its weights."""
     path = find_weights(name_or_path)
     described = path.with_name(HUB_CONFIG)
     if path.name == HUB_WEIGHTS and described.is_file():
@@ -84,7 +57,18 @@ def load_model(name_or_path: str | Path) -> Loaded:
             "download or copy it again."
         ) from None
     model.to_empty(device="cpu").load_state_dict(state)
-    return Loaded(model.eval(), experiment, path.parent)
+    return wrap(model, experiment, device, path.parent)
+
+
+load_model = load
+
+
+def wrap(
+    model: CapsuleModel, experiment: Experiment, device: str = "cpu", folder: Path | None = None
+) -> Capsules:
+    """The interface of `load` for a model that is already in memory."""
+    kind = PointCapsules if isinstance(model, ConstellationAutoencoder) else ImageCapsules
+    return kind(model.to(device).eval(), experiment, folder)
 
 
 def find_weights(name_or_path: str | Path) -> Path:

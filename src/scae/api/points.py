@@ -1,15 +1,13 @@
 """A trained model of point sets: which object each point belongs to, and where objects are."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae.api.arrays import answer, as_tensor, ask, pose_batch, scene_batch
-from scae.api.results import Array, PointExplanation, PointObjects, Presences
-from scae.config import ConstellationExperiment
+from scae.api.arrays import Array, Loaded, Presences, as_tensor, edited
 from scae.errors import ScaeError
 from scae.evaluation.inference import scenes_per_batch
 from scae.geometry import compose
@@ -20,7 +18,35 @@ Points = Float[Tensor, "batch points 2"]
 Presence = Float[Tensor, "batch points"]
 
 
-class PointCapsules:
+@dataclass(frozen=True)
+class PointObjects:
+    """The object capsules of each scene; every object votes for a few points.
+
+    Those of the baseline have no poses.
+    """
+
+    prior: Float[Array, "batch objects"]  # presence that the object claims
+    posterior: Float[Array, "batch objects"]  # how many points it explains
+    votes: Float[Array, "batch objects votes 2"]  # where the object expects its points
+    vote_presence: Float[Array, "batch objects votes"]  # how much it expects each
+    vote_scale: Float[Array, "batch objects votes"]  # standard deviation of each vote
+    pose: Float[Array, "batch objects 2 3"] | None  # OV_k, object to scene
+    relation: Float[Array, "batch objects votes 2 3"] | None  # OP_{k,n}, vote to object
+
+
+@dataclass(frozen=True)
+class PointExplanation:
+    """Everything `PointCapsules.explain` finds in a batch of scenes of N points."""
+
+    points: Float[Array, "batch points 2"]  # as they were given; absent ones are 0
+    presence: Float[Array, "batch points"]  # 1 for points that are there, 0 for padding
+    objects: PointObjects
+    responsibility: Float[Array, "batch points objects"]  # probability that k explains n
+    winner: Int[Array, "batch points"]  # object with the best vote, -1 for absent points
+    unexplained: Float[Array, "batch points"]  # probability that no object explains n
+
+
+class PointCapsules(Loaded):
     """A Constellation Capsule Autoencoder with its weights.
 
     Scenes are (S, N, 2) arrays, or (N, 2) for one, in any coordinates; the model normalises
@@ -28,23 +54,12 @@ class PointCapsules:
     (S, N) is 1 for points that are there and 0 for padding, by default all are there.
     """
 
-    def __init__(
-        self, model: ConstellationAutoencoder, experiment: ConstellationExperiment
-    ) -> None:
-        self.model = model
-        """The torch module, for everything this interface leaves out."""
-        self.experiment = experiment
-
-    def __repr__(self) -> str:
-        config = self.model.config
-        return (
-            f"PointCapsules({self.experiment.name!r}: {config.objects} objects of "
-            f"{config.votes} points)"
-        )
+    model: ConstellationAutoencoder
 
     def explain(self, points: Any, presence: Any = None) -> PointExplanation:
         """Objects with their poses and votes, and which of them explains each point."""
-        found: PointExplanation = self._ask(self._explain, points, presence)
+        found = self._of_scenes(self._explain, points, presence)
+        assert isinstance(found, PointExplanation)
         return found
 
     def segment(
@@ -56,9 +71,11 @@ class PointCapsules:
         better than any object does. It is no test for outliers: an object that is not needed
         elsewhere may be put where one is.
         """
-        if 0 in (shape := scene_batch(points, presence)[1].shape):
-            return answer(torch.zeros(shape, dtype=torch.int64), points)
-        return self._ask(lambda p, d: self.model.segment(p, d, mark_dummy), points, presence)
+
+        def segment(points: Points, presence: Presence) -> Tensor:
+            return self.model.segment(points, presence, mark_dummy)
+
+        return self._of_scenes(segment, points, presence)
 
     def presences(self, points: Any, presence: Any = None) -> Presences:
         """How present every object is in each scene."""
@@ -66,12 +83,13 @@ class PointCapsules:
         def infer(points: Points, presence: Presence) -> Presences:
             return Presences(**vars(self.model.object_presences(points, presence)))
 
-        found: Presences = self._ask(infer, points, presence)
+        found = self._of_scenes(infer, points, presence)
+        assert isinstance(found, Presences)
         return found
 
     def log_likelihood(self, points: Any, presence: Any = None) -> Float[Array, " batch"]:
         """log p of the present points of each normalised scene, in nats."""
-        return self._ask(self.model.log_likelihood, points, presence)
+        return self._of_scenes(self.model.log_likelihood, points, presence)
 
     def render(self, objects: PointObjects, pose: Any = None) -> Float[Array, "batch objects _ 2"]:
         """Where objects put their points, with edited poses OV if given: (B, K, votes, 2)."""
@@ -83,15 +101,13 @@ class PointCapsules:
             return objects.votes
         if objects.pose is None or objects.relation is None:
             raise ScaeError("The baseline's objects have no poses to edit; use a capsule model.")
-        moved = pose_batch(pose, as_tensor(objects.pose))[:, :, None]
-        return answer(compose(moved, as_tensor(objects.relation))[..., 2], objects.pose)
+        moved = edited(pose, as_tensor(objects.pose), "pose")[:, :, None]
+        places = compose(moved, as_tensor(objects.relation))[..., 2]
+        return places if isinstance(objects.pose, Tensor) else places.numpy()
 
-    def _ask(self, function: Callable[[Points, Presence], Any], points: Any, presence: Any) -> Any:
-        batch = scene_batch(points, presence)
-        shape = tuple(batch[0].shape)
-        if 0 in shape:
-            raise ScaeError(f"There is nothing to explain in points of shape {shape}.")
-        return ask(self.model, function, scenes_per_batch(shape[1]), points, *batch)
+    def _of_scenes(self, function: Any, points: Any, presence: Any) -> Any:
+        scenes = scene_batch(points, presence)
+        return self._ask(function, scenes_per_batch(scenes[0].shape[1]), points, *scenes)
 
     def _explain(self, points: Points, presence: Presence) -> PointExplanation:
         found = self.model.explain(points, presence)
@@ -114,3 +130,29 @@ class PointCapsules:
             winner=found.winner.masked_fill(presence == 0, -1),
             unexplained=found.mixture.dummy_share.clamp(0, 1),
         )
+
+
+def scene_batch(points: Any, presence: Any = None) -> tuple[Points, Presence]:
+    """Points in their own coordinates and their presences, 0 or 1; absent points become 0."""
+    found = as_tensor(points, "`points`")
+    found = found[None] if found.ndim == 2 else found
+    if found.ndim != 3 or found.shape[-1] != 2 or 0 in found.shape:
+        raise ScaeError(
+            f"`points` has shape {tuple(found.shape)}; expected (scenes, points, 2) or (points, "
+            "2), with at least one scene and point."
+        )
+    present = torch.ones(found.shape[:2], device=found.device)
+    if presence is not None:
+        present = as_tensor(presence, "`presence`").to(present)
+        present = present[None] if present.ndim == 1 else present
+    if present.shape != found.shape[:2] or not bool(((present == 0) | (present == 1)).all()):
+        raise ScaeError(
+            f"`presence` of shape {tuple(present.shape)} must hold a 0 or 1 for each point of "
+            f"`points`, whose shape is {tuple(found.shape)}."
+        )
+    found = found.masked_fill((present == 0)[..., None], 0).float()
+    if not bool(found.isfinite().all()):
+        raise ScaeError(
+            "`points` holds NaN or infinity; mark missing points by a 0 in `presence` instead."
+        )
+    return found, present

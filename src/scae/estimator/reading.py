@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from sklearn.utils.validation import validate_data
 
-from scae.api.arrays import scene_batch
+from scae.api.points import scene_batch
 from scae.data import ImageData, Scenes, from_arrays, read_points
 from scae.data.images import SLACK, image_array
 from scae.errors import ScaeError

@@ -1,9 +1,15 @@
 """Evaluation: LIN-MATCH, LIN-PRED and segmentation. Nothing outside this room reads labels."""
 
 from scae.evaluation.clustering import fit_kmeans, fit_probe, match_clusters, score_clusters
-from scae.evaluation.evaluate import evaluate, evaluate_images, evaluate_scenes, presence_mean
+from scae.evaluation.evaluate import (
+    ConstellationResult,
+    ImageResult,
+    Result,
+    evaluate,
+    evaluate_images,
+    evaluate_scenes,
+)
 from scae.evaluation.inference import presences, segment
-from scae.evaluation.results import ConstellationResult, ImageResult, Result
 from scae.evaluation.segmentation import score_segmentation
 from scae.models import evaluation_mode
 
@@ -18,7 +24,6 @@ __all__ = [
     "fit_kmeans",
     "fit_probe",
     "match_clusters",
-    "presence_mean",
     "presences",
     "score_clusters",
     "score_segmentation",

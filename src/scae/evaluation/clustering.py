@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics import adjusted_rand_score, confusion_matrix, normalized_mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,12 +25,12 @@ from scae.errors import ScaeError
 RESTARTS = 10
 MAX_ITERATIONS = 100
 MAX_PROBE_ITERATIONS = 300
-# k-means on pixels: one start costs as much as dozens on presences.
+# Pixels: one start of k-means costs as much as dozens on presences.
 PIXEL_RESTARTS = 3
-MAX_PIXEL_IMAGES = 20_000
+MAX_FITTED = 20_000
+UNMATCHED = -1
 
-Labels = Int[np.ndarray, " _"]
-Labelled = tuple[Shaped[np.ndarray, "_ ..."], Labels]
+Labelled = tuple[Shaped[np.ndarray, "_ features"], Int[np.ndarray, " _"]]
 
 
 @dataclass(frozen=True)
@@ -91,62 +91,50 @@ def score_clusters(
     mapping: dict[int, int] | None = None,
 ) -> ClusteringScores:
     """Scores of cluster numbers under a mapping; by default the one that fits them best."""
-    if len(labels) == 0:
-        raise ScaeError("There are no examples to score; give at least one.")
     mapping = match_clusters(pred, labels) if mapping is None else mapping
-    classes = np.union1d(labels, list(mapping.values()))
-    column = {cluster: int(np.searchsorted(classes, c)) for cluster, c in mapping.items()}
-    rows = np.searchsorted(classes, labels)
-    columns = np.array([column.get(int(p), len(classes)) for p in pred])
-    confusion = np.zeros((len(classes), len(classes) + 1), int)
-    np.add.at(confusion, (rows, columns), 1)
+    matched = np.array([mapping.get(int(cluster), UNMATCHED) for cluster in pred])
+    classes = [*np.union1d(labels, list(mapping.values())), UNMATCHED]
     return ClusteringScores(
-        accuracy=float(np.mean(rows == columns)),
+        accuracy=float(np.mean(matched == labels)),
         nmi=float(normalized_mutual_info_score(labels, pred)),
         ari=float(adjusted_rand_score(labels, pred)),
-        confusion=confusion.tolist(),
+        confusion=confusion_matrix(labels, matched, labels=classes)[:-1].tolist(),
     )
 
 
 def lin_match(
-    fit: Labelled, score: Labelled, clusters: int | None = None, seed: int = 0
+    fit: Labelled, score: Labelled, clusters: int, seed: int = 0, restarts: int = RESTARTS
 ) -> ClusteringScores:
     """LIN-MATCH of (features, labels): clusters and names from `fit`, scores of `score`.
 
-    There are as many clusters as classes in `fit` unless given.
+    Of pixels in bytes, at most 20 000 rows, drawn at random, make the clusters.
     """
-    features, labels = fit
-    if len(np.unique(labels)) == 1:
+    if len(np.unique(fit[1])) == 1:
         warnings.warn("The labels hold a single class: scores say nothing.", stacklevel=2)
-    kmeans = fit_kmeans(features, clusters or len(np.unique(labels)), seed)
-    mapping = match_clusters(kmeans.labels_, labels)
-    return score_clusters(kmeans.predict(score[0]), score[1], mapping)
+    fitted = fit[0]
+    if fitted.dtype == np.uint8:
+        fitted = fitted[np.random.default_rng(seed).permutation(len(fitted))[:MAX_FITTED]]
+    kmeans = fit_kmeans(_floats(fitted), clusters, seed, restarts)
+
+    def assign(features: Shaped[np.ndarray, "n features"]) -> Int[np.ndarray, " n"]:
+        # In chunks: pixels of a whole data set may not fit into memory as floats.
+        chunks = np.array_split(features, len(features) // 5000 + 1)
+        return np.concatenate([kmeans.predict(_floats(chunk)) for chunk in chunks])
+
+    mapping = match_clusters(assign(fit[0]), fit[1])
+    return score_clusters(assign(score[0]), score[1], mapping)
+
+
+def _floats(features: Shaped[np.ndarray, "n features"]) -> Float[np.ndarray, "n features"]:
+    return features.astype(np.float32) / 255 if features.dtype == np.uint8 else features
 
 
 def fit_probe(features: Float[np.ndarray, "n features"], labels: Int[np.ndarray, " n"]) -> Pipeline:
     """LIN-PRED: softmax regression on standardised features, K * C weights and C biases."""
     if len(np.unique(labels)) == 1:
-        warnings.warn("The labels hold a single class: LIN-PRED says nothing.", stacklevel=2)
         return make_pipeline(DummyClassifier()).fit(features, labels)
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_PROBE_ITERATIONS))
     with warnings.catch_warnings():
         # Stopping early costs a fraction of a per cent of accuracy, not correctness.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return probe.fit(features.astype(np.float64), labels)
-
-
-def pixel_kmeans(fit: Labelled, score: Labelled, clusters: int, seed: int = 0) -> float:
-    """LIN-MATCH of raw pixels in bytes, the baseline without a model.
-
-    At most 20 000 rows, drawn at random, make the clusters.
-    """
-    rows = np.random.default_rng(seed).permutation(len(fit[0]))[:MAX_PIXEL_IMAGES]
-    kmeans = fit_kmeans(fit[0][rows].astype(np.float32) / 255, clusters, seed, PIXEL_RESTARTS)
-
-    def assign(pixels: np.ndarray) -> Labels:
-        # In chunks: floats of a whole data set may not fit.
-        chunks = np.array_split(pixels, len(pixels) // 5000 + 1)
-        return np.concatenate([kmeans.predict(c.astype(np.float32) / 255) for c in chunks])
-
-    mapping = match_clusters(assign(fit[0]), fit[1])
-    return score_clusters(assign(score[0]), score[1], mapping).accuracy

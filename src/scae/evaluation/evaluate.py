@@ -1,31 +1,25 @@
-"""Scores of a trained model on labelled data. Labels enter here and nowhere else."""
+"""Scores of a trained model on labelled data. Labels enter here and nowhere else.
+
+Scores and errors are fractions of 1. Scores of images are by kind of presence ("prior",
+"posterior") and protocol.
+"""
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Shaped
 
 from scae.config import ConstellationExperiment, Experiment, ImageDataConfig
 from scae.data import NAMES, ImageData, Scenes, check_fits, load_images, load_scenes
 from scae.diagnostics import diagnose_batches
 from scae.errors import ScaeError
-from scae.evaluation.clustering import fit_probe, lin_match, pixel_kmeans
+from scae.evaluation import segmentation
+from scae.evaluation.clustering import PIXEL_RESTARTS, fit_probe, lin_match
 from scae.evaluation.inference import BATCH, presences, segment
-from scae.evaluation.results import PROTOCOLS, ConstellationResult, ImageResult, Result
-from scae.evaluation.segmentation import (
-    chance_baseline,
-    score_segmentation,
-    single_capsule_baseline,
-)
-from scae.models import (
-    CapsuleModel,
-    ConstellationAutoencoder,
-    StackedCapsuleAutoencoder,
-    evaluation_mode,
-)
+from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
 
 GENERATED = "constellations"
 SCENES_SEED = 1_000_003
@@ -34,7 +28,67 @@ MAX_SCENES = 5_000
 NOISES = (0.1, 0.25)
 """Standard deviations of the noise on points at which generated scenes are scored too."""
 MAX_DIAGNOSED = 10_000
-SAMPLE = 500
+LEVELS = ("prior", "posterior")
+PROTOCOLS = {
+    "train-test": "clusters, their names and the linear classifier are fitted on the training "
+    "images and scored on the test images; for LIN-PRED this is the paper's protocol",
+    "full": "clusters are fitted, named and scored on training and test images together; for "
+    "LIN-MATCH this is the paper's protocol",
+    "train-target": "clusters, their names and the linear classifier are fitted on the training "
+    "images and scored on the target images",
+    "target": "clusters are fitted, named and scored on the target images alone",
+}
+
+Scores = dict[str, dict[str, float]]
+LabelledSet = dict[str, Shaped[np.ndarray, "_ ..."]]
+"""Prior and posterior presences, pixels and labels of a set of images."""
+
+
+class _Result:
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, strings and numbers."""
+        return asdict(self)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class ImageResult(_Result):
+    """Unsupervised classification of images."""
+
+    dataset: str  # of the scored images
+    lin_match: Scores  # accuracy of k-means clusters after the best one-to-one naming
+    lin_pred: Scores  # accuracy of a linear classifier on images it was not fitted to
+    nmi: Scores  # normalised mutual information of the same clusters
+    ari: Scores  # adjusted Rand index of the same clusters
+    # Matched confusion matrices: rows are classes, the last column is "matches none".
+    confusion: dict[str, dict[str, list[list[int]]]]
+    clusters: int
+    n_train: int
+    n_test: int  # test or target images; 0 when all data were given as one set
+    baselines: Scores  # LIN-MATCH without a model, by name and protocol
+    capsules: dict[str, float]  # how capsules are used, see `scae.diagnostics`
+    protocols: dict[str, str]  # what each protocol's name means
+    seed: int  # of k-means
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ConstellationResult(_Result):
+    """Segmentation of point sets by one forward pass."""
+
+    dataset: str  # of the scored scenes
+    segmentation_error: float  # wrong present points over all present points
+    ari: float  # adjusted Rand index, mean over scenes
+    n_scenes: int  # with a present point
+    n_points: int  # present ones
+    baselines: dict[str, dict[str, float]]  # error and ARI by chance, and with one capsule
+    seed: int  # of the scenes
+    seconds: float
+    # By standard deviation of noise on the points, of generated scenes.
+    error_at_noise: dict[str, float] = field(default_factory=dict)
+    convention: str = segmentation.CONVENTION
+
+
+Result = ImageResult | ConstellationResult
 
 
 def evaluate(
@@ -43,7 +97,6 @@ def evaluate(
     dataset: str | None = None,
     data_dir: Path | None = None,
     *,
-    baselines: bool = True,
     seed: int = 0,
     limit: int | None = None,
 ) -> Result:
@@ -56,27 +109,36 @@ def evaluate(
     """
     if isinstance(experiment, ConstellationExperiment):
         assert isinstance(model, ConstellationAutoencoder)
-        return _evaluate_scenes(model, experiment, dataset, seed, limit)
+        data = replace(experiment.data, name=dataset or experiment.data.name)
+
+        def score(noise: float) -> ConstellationResult:
+            count = min(MAX_SCENES, limit or MAX_SCENES)
+            scenes = load_scenes(replace(data, noise=noise), SCENES_SEED + seed, count)
+            return evaluate_scenes(model, scenes, data.name, seed)
+
+        noises = NOISES if data.name == GENERATED else ()
+        noisy = {str(noise): score(noise).segmentation_error for noise in noises}
+        return replace(score(data.noise), error_at_noise=noisy)
     assert isinstance(model, StackedCapsuleAutoencoder)
     own = experiment.data
     # The data set's name as the paper's tables have it.
     name = "mnist40" if own.name == "mnist" and own.canvas == 40 else own.name
     transfer = dataset not in (None, own.name, name)
-    other = ImageDataConfig(name=dataset) if transfer and dataset else own
-    train = _load(model, own, "train", data_dir, limit)
+    scored = ImageDataConfig(name=dataset) if transfer and dataset else own
+
+    def load(data: ImageDataConfig, split: str) -> ImageData:
+        images = load_images(data, split, data_dir)
+        check_fits(model.config, images)
+        labels = None if images.labels is None else images.labels[:limit]
+        return replace(images, images=images.images[:limit], labels=labels)
+
     test = None
-    if transfer or own.name in NAMES:  # users' own images come without a test split
-        split = "test" if other.name in NAMES else "train"
-        test = _load(model, other, split, data_dir, limit)
-    return evaluate_images(
-        model,
-        train,
-        test,
-        other.name if transfer else name,
-        baselines=baselines,
-        seed=seed,
-        transfer=transfer,
-    )
+    if scored.name in NAMES:
+        test = load(scored, "test")
+    elif transfer:  # users' own images come without a test split
+        test = load(scored, "train")
+    shown = scored.name if transfer else name
+    return evaluate_images(model, load(own, "train"), test, shown, seed=seed, transfer=transfer)
 
 
 def evaluate_images(
@@ -85,7 +147,6 @@ def evaluate_images(
     test: ImageData | None = None,
     dataset: str = "images",
     *,
-    baselines: bool = True,
     seed: int = 0,
     transfer: bool = False,
 ) -> ImageResult:
@@ -96,31 +157,31 @@ def evaluate_images(
     start = time.perf_counter()
     sets = [_describe(model, data) for data in (train, test) if data is not None]
     pairs = _protocols(sets, transfer)
-    clusters = len(np.unique(sets[0].labels))
+    clusters = len(np.unique(sets[0]["labels"]))
     names = ("lin_match", "lin_pred", "nmi", "ari", "confusion")
-    scores: dict[str, Any] = {name: {"prior": {}, "posterior": {}} for name in names}
+    scores: dict[str, Any] = {name: {level: {} for level in LEVELS} for name in names}
     pixels: dict[str, float] = {}
     for protocol, (fit, score) in pairs.items():
-        for level in ("prior", "posterior"):
-            known = getattr(fit, level), fit.labels
-            new = getattr(score, level), score.labels
+        for level in LEVELS:
+            known, new = (fit[level], fit["labels"]), (score[level], score["labels"])
             matched = lin_match(known, new, clusters, seed)
             scores["lin_match"][level][protocol] = matched.accuracy
             for name in ("nmi", "ari", "confusion"):
                 scores[name][level][protocol] = getattr(matched, name)
             if fit is not score:  # the probe could memorise labels that it was given
                 scores["lin_pred"][level][protocol] = float(fit_probe(*known).score(*new))
-        if baselines:
-            known, new = (fit.pixels, fit.labels), (score.pixels, score.labels)
-            pixels[protocol] = pixel_kmeans(known, new, clusters, seed)
+        known, new = (fit["pixels"], fit["labels"]), (score["pixels"], score["labels"])
+        pixels[protocol] = lin_match(known, new, clusters, seed, PIXEL_RESTARTS).accuracy
+    like = next(model.parameters())
+    diagnosed = (train if test is None else test).images[:MAX_DIAGNOSED].split(BATCH)
     return ImageResult(
         dataset=dataset,
         **scores,
         clusters=clusters,
         n_train=len(train),
         n_test=0 if test is None else len(test),
-        baselines={"k-means on pixels": pixels} if baselines else {},
-        capsules=capsule_use(model, train if test is None else test),
+        baselines={"k-means on pixels": pixels},
+        capsules=diagnose_batches(model, ((x.to(like) / 255,) for x in diagnosed)).scalars(),
         protocols={name: PROTOCOLS[name] for name in pairs},
         seed=seed,
         seconds=round(time.perf_counter() - start, 2),
@@ -138,11 +199,9 @@ def evaluate_scenes(
             "there is nothing to score against; use `scae predict` to segment them."
         )
     labels, presence = scenes.pattern_id.numpy(), scenes.presence.numpy()
-    scores = score_segmentation(segment(model, scenes.points, scenes.presence), labels, presence)
-    baselines = {
-        "chance": chance_baseline(labels, presence, model.config.objects, seed),
-        "single capsule": single_capsule_baseline(labels, presence),
-    }
+    found = segment(model, scenes.points, scenes.presence)
+    scores = segmentation.score_segmentation(found, labels, presence)
+    baselines = segmentation.baselines(labels, presence, model.config.objects, seed)
     return ConstellationResult(
         dataset=dataset,
         segmentation_error=scores.error,
@@ -155,92 +214,25 @@ def evaluate_scenes(
     )
 
 
-def _evaluate_scenes(
-    model: ConstellationAutoencoder,
-    experiment: ConstellationExperiment,
-    dataset: str | None,
-    seed: int,
-    limit: int | None,
-) -> ConstellationResult:
-    data = replace(experiment.data, name=dataset or experiment.data.name)
-
-    def score(noise: float | None = None) -> ConstellationResult:
-        config = data if noise is None else replace(data, noise=noise)
-        scenes = load_scenes(config, SCENES_SEED + seed, min(MAX_SCENES, limit or MAX_SCENES))
-        return evaluate_scenes(model, scenes, data.name, seed)
-
-    noises = NOISES if data.name == GENERATED else ()
-    return replace(score(), error_at_noise={str(n): score(n).segmentation_error for n in noises})
-
-
-def capsule_use(model: StackedCapsuleAutoencoder, data: ImageData) -> dict[str, float]:
-    """How parts and objects are used on the first images, see `scae.diagnostics`."""
-    like = next(model.parameters())
-    batches = data.images[:MAX_DIAGNOSED].split(BATCH)
-    return diagnose_batches(model, ((batch.to(like) / 255,) for batch in batches)).scalars()
-
-
-def presence_mean(
-    model: CapsuleModel, experiment: Experiment, data_dir: Path | None = None
-) -> list[float]:
-    """Mean prior presences of the first 500 test images or scenes: a fingerprint of weights."""
-    if isinstance(experiment, ConstellationExperiment):
-        assert isinstance(model, ConstellationAutoencoder)
-        scenes, like = load_scenes(experiment.data, SCENES_SEED, SAMPLE), next(model.parameters())
-        with evaluation_mode(model):
-            both = model.object_presences(scenes.points.to(like), scenes.presence.to(like))
-        prior = both.prior.cpu().numpy()
-    else:
-        assert isinstance(model, StackedCapsuleAutoencoder)
-        split = "test" if experiment.data.name in NAMES else "train"
-        data = _load(model, experiment.data, split, data_dir, SAMPLE)
-        prior, _ = presences(model, data.images)
-    mean: list[float] = prior.mean(0).astype(np.float64).round(6).tolist()
-    return mean
-
-
-@dataclass(frozen=True)
-class _LabelledSet:
-    """What a model says about a set of images, their pixels and labels."""
-
-    prior: Float[np.ndarray, "images objects"]
-    posterior: Float[np.ndarray, "images objects"]
-    pixels: UInt8[np.ndarray, "images pixels"]
-    labels: Int[np.ndarray, " images"]
-
-
-def _describe(model: StackedCapsuleAutoencoder, data: ImageData) -> _LabelledSet:
+def _describe(model: StackedCapsuleAutoencoder, data: ImageData) -> LabelledSet:
     if data.labels is None:
         raise ScaeError(
-            "The images have no labels, so there is nothing to score against; give labelled "
-            "images, or use predict to cluster without labels."
+            f"The images of {data.name!r} have no labels, so there is nothing to score against; "
+            "use `scae predict` to cluster them."
         )
-    labels = data.labels.numpy()
-    return _LabelledSet(*presences(model, data.images), data.images.flatten(1).numpy(), labels)
+    prior, posterior = presences(model, data.images)
+    pixels, labels = data.images.flatten(1).numpy(), data.labels.numpy()
+    return {"prior": prior, "posterior": posterior, "pixels": pixels, "labels": labels}
 
 
 def _protocols(
-    sets: list[_LabelledSet], transfer: bool
-) -> dict[str, tuple[_LabelledSet, _LabelledSet]]:
+    sets: list[LabelledSet], transfer: bool
+) -> dict[str, tuple[LabelledSet, LabelledSet]]:
     """The sets that each protocol fits and scores, see `PROTOCOLS`."""
     if len(sets) == 1:
         return {"full": (sets[0], sets[0])}
     train, test = sets
     if transfer:
         return {"train-target": (train, test), "target": (test, test)}
-    names = [field.name for field in fields(_LabelledSet)]
-    both = _LabelledSet(*(np.concatenate([getattr(s, name) for s in sets]) for name in names))
+    both = {name: np.concatenate([train[name], test[name]]) for name in train}
     return {"train-test": (train, test), "full": (both, both)}
-
-
-def _load(
-    model: StackedCapsuleAutoencoder,
-    data: ImageDataConfig,
-    split: str,
-    data_dir: Path | None,
-    limit: int | None,
-) -> ImageData:
-    images = load_images(data, split, data_dir)
-    check_fits(model.config, images)
-    labels = None if images.labels is None else images.labels[:limit]
-    return replace(images, images=images.images[:limit], labels=labels, files=images.files[:limit])

@@ -1,11 +1,14 @@
-"""Runs a model over whole data sets: without noise and gradients, leaving it as it was."""
+"""Runs a model over many examples: in batches, without noise and gradients."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
-from scae.errors import ScaeError
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, evaluation_mode
 
 BATCH = 250
@@ -14,9 +17,31 @@ MAX_SCENES = 1000
 MAX_PAIRS = 2**22
 
 
-def device_of(model: nn.Module) -> torch.device:
-    """Where a model computes."""
-    return next(model.parameters()).device
+def run(model: nn.Module, function: Callable[..., Any], size: int, *x: Tensor) -> Any:
+    """What a function of tensors finds in all examples, `size` of them at a time.
+
+    Tensors are moved to the model's device and type. Results are tensors, or dataclasses of
+    them, with a batch axis; fields marked `shared` in their metadata have none.
+    """
+    like = next(model.parameters())
+    with evaluation_mode(model):
+        batches = zip(*(tensor.split(size) for tensor in x), strict=True)
+        found = [function(*(tensor.to(like) for tensor in batch)) for batch in batches]
+    return map_tensors(torch.cat, found)
+
+
+def map_tensors(function: Callable[[list[Tensor]], Any], values: list[Any]) -> Any:
+    """Apply a function to the same tensor of all values, field by field."""
+    first = values[0]
+    if first is None or isinstance(first, Tensor):
+        return None if first is None else function(values)
+    mapped = {}
+    for field in dataclasses.fields(first):
+        items = [getattr(value, field.name) for value in values]
+        mapped[field.name] = map_tensors(
+            function, items[: 1 if "shared" in field.metadata else None]
+        )
+    return type(first)(**mapped)
 
 
 def scenes_per_batch(points: int) -> int:
@@ -28,13 +53,8 @@ def presences(
     model: StackedCapsuleAutoencoder, images: UInt8[Tensor, "images channels height width"]
 ) -> tuple[Float[np.ndarray, "images objects"], Float[np.ndarray, "images objects"]]:
     """Prior and posterior object presences of images in bytes."""
-    if len(images) == 0:
-        raise ScaeError("There are no images to evaluate; give at least one.")
-    like = next(model.parameters())
-    with evaluation_mode(model):
-        found = [model.object_presences(batch.to(like) / 255) for batch in images.split(BATCH)]
-    prior, posterior = [x.prior for x in found], [x.posterior for x in found]
-    return torch.cat(prior).cpu().numpy(), torch.cat(posterior).cpu().numpy()
+    found = run(model, lambda image: model.object_presences(image / 255), BATCH, images)
+    return found.prior.cpu().numpy(), found.posterior.cpu().numpy()
 
 
 def segment(
@@ -43,12 +63,5 @@ def segment(
     presence: Float[Tensor, "scenes points"],
 ) -> Int[np.ndarray, "scenes points"]:
     """Object capsule of every point, -1 where a point is absent."""
-    if len(points) == 0:
-        raise ScaeError("There are no scenes to segment; give at least one.")
-    size, device = scenes_per_batch(points.shape[1]), device_of(model)
-    with evaluation_mode(model):
-        found = [
-            model.segment(p.to(device), d.to(device)).cpu()
-            for p, d in zip(points.float().split(size), presence.float().split(size), strict=True)
-        ]
-    return torch.cat(found).numpy()
+    found = run(model, model.segment, scenes_per_batch(points.shape[1]), points, presence)
+    return found.cpu().numpy()

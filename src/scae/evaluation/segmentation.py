@@ -1,10 +1,7 @@
 """How well object capsules segment the points of a scene (section 3.1).
 
-Convention, stated because the released one depends on how capsules are numbered: within each
-scene, capsules are matched one-to-one to the true objects by a full Hungarian match on the
-present points. Every present point is assigned; a point without a capsule (a negative
-prediction) or whose capsule matches no object is an error. Scenes without a present point are
-left out. The error is pooled over points, as in the release; the ARI is a mean over scenes.
+The released score depends on how capsules are numbered, so ours follows `CONVENTION`. A point
+without a capsule (a negative prediction) or whose capsule matches no object is an error.
 """
 
 from dataclasses import dataclass
@@ -15,6 +12,10 @@ from scipy.optimize import linear_sum_assignment
 
 from scae.errors import ScaeError
 
+CONVENTION = (
+    "per scene, full Hungarian match of capsules to objects on present points; every present "
+    "point is assigned; empty scenes are left out; error pooled over points"
+)
 # Labels drawn from the plain seed would be predicted without error.
 CHANCE_STREAM = 31
 
@@ -24,7 +25,7 @@ PointPresence = Shaped[np.ndarray, "scenes points"]
 
 @dataclass(frozen=True)
 class SegmentationScores:
-    """Segmentation of many scenes; see the module's convention."""
+    """Segmentation of many scenes; see `CONVENTION`."""
 
     error: float  # wrong present points over all present points
     ari: float  # adjusted Rand index, mean over scenes
@@ -57,17 +58,13 @@ def score_segmentation(
     )
 
 
-def single_capsule_baseline(labels: PointLabels, presence: PointPresence) -> SegmentationScores:
-    """Scores when one capsule takes every point: what a collapsed model reaches."""
-    return score_segmentation(np.zeros_like(labels), labels, presence)
-
-
-def chance_baseline(
+def baselines(
     labels: PointLabels, presence: PointPresence, capsules: int, seed: int = 0
-) -> SegmentationScores:
-    """Scores when each point goes to one of `capsules` capsules at random."""
-    pred = np.random.default_rng([CHANCE_STREAM, seed]).integers(capsules, size=labels.shape)
-    return score_segmentation(pred, labels, presence)
+) -> dict[str, SegmentationScores]:
+    """Scores when points go to capsules at random, or all to one as in a collapsed model."""
+    random = np.random.default_rng([CHANCE_STREAM, seed]).integers(capsules, size=labels.shape)
+    without = {"chance": random, "single capsule": np.zeros_like(labels)}
+    return {name: score_segmentation(pred, labels, presence) for name, pred in without.items()}
 
 
 def _adjusted_rand_index(
