@@ -166,7 +166,7 @@ def test_a_run_is_scored_clustered_and_drawn(
     trained: tuple[Path, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     folder, _ = trained
-    scores = json.loads(answer("evaluate", folder, "--json", "--no-baselines"))
+    scores = json.loads(answer("evaluate", folder, "--json"))
     stored = json.loads((folder / "evaluation.json").read_text())
     assert scores["lin_match"] == stored["lin_match"]
     table = tmp_path / "clusters.csv"

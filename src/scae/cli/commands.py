@@ -48,7 +48,6 @@ def evaluate(
     model: Model,
     data: DataSets = None,
     dataset: str | None = None,
-    baselines: bool = True,
     limit: int | None = None,
     seed: int = 0,
 ) -> Answer:
@@ -56,7 +55,6 @@ def evaluate(
 
     Args:
         dataset: Data to score on, e.g. affnist-style; default: what the model was made for.
-        baselines: Also score k-means on raw pixels.
         limit: Score only this many images of each split, or scenes.
         seed: Seed of k-means, or of the scenes that are scored.
     """
@@ -64,7 +62,7 @@ def evaluate(
     from scae.evaluation import evaluate
 
     loaded = load_model(model)
-    score = partial(evaluate, baselines=baselines, seed=seed, limit=limit)
+    score = partial(evaluate, seed=seed, limit=limit)
     scores = score(loaded.model, loaded.experiment, dataset, data).to_dict()
     return Answer(scores, score_table(loaded.experiment, scores))
 
