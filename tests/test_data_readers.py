@@ -2,9 +2,7 @@
 
 import gzip
 import io
-import pickle
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ import data_files
 from data_files import refuse
 from scae.config import ImageDataConfig
 from scae.data import load_images
-from scae.data.readers import read_arrays
 
 HTML = b"<!DOCTYPE html><html><body>404 Not Found</body></html>"
 IDX = data_files.idx_bytes(data_files.mnist_arrays(12)[0])
@@ -159,27 +156,6 @@ def test_numpy_files(tmp_path: Path) -> None:
     assert load_images(str(tmp_path / "c.npz"), "train").labels.tolist() == [1] * 5
     assert len(load_images(str(tmp_path / "c.npz"), "train+test")) == 7
     refuse(lambda: load_images(str(tmp_path / "c.npz"), "dev"), "c.npz", "x_dev")
-
-
-class Evil:
-    """Creates a file when unpickled."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = str(marker)
-
-    def __reduce__(self) -> tuple[Callable, tuple]:
-        return (open, (self.marker, "w"))
-
-
-def test_pickles_and_object_arrays_are_never_loaded(tmp_path: Path) -> None:
-    marker = tmp_path / "unpickled"
-    objects = np.array([Evil(marker)], dtype=object)
-    np.savez(tmp_path / "a.npz", images=objects)
-    np.save(tmp_path / "b.npy", objects, allow_pickle=True)
-    (tmp_path / "c.npy").write_bytes(pickle.dumps(Evil(marker)))
-    for name in ("a.npz", "b.npy", "c.npy"):
-        refuse(lambda n=name: read_arrays(tmp_path / n), str(tmp_path / name), "pickle")
-    assert not marker.exists()
 
 
 def test_damaged_numpy_files(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 MODES = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 """How stored modes are read; transparent pixels are laid over black."""
-MAX_PIXELS = 1 << 26
+MAX_PIXELS = 1 << 25
 SPLITS = ("train", "test", "validation")
 
 

@@ -105,7 +105,7 @@ def _is_readable(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:  # torch.load compares no checksums
             if archive.testzip() is not None:
                 return False
-        checkpoint = torch.load(path, map_location="meta", weights_only=True)  # executes nothing
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)  # executes nothing
         return bool(checkpoint.keys() >= CHECKPOINT_KEYS)
     except Exception:  # a corrupt file can raise anything
         return False

@@ -1,0 +1,303 @@
+"""Damage small files of every format that is read: each ends in one sentence or is read right.
+
+`python tests/mutate_files.py 100000` tries that many and prints a table; `test_mutated_files.py`
+tries a few. A reader may raise `ScaeError` and nothing else, within TIMEOUT seconds and MAX_MB.
+"""
+
+import gzip
+import io
+import json
+import random
+import re
+import shutil
+import signal
+import sys
+import tarfile
+import tempfile
+import time
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from scipy.io import savemat
+
+from scae import config
+from scae.api.loading import load_model
+from scae.config import SetTransformerConfig
+from scae.data import readers
+from scae.data.folder import MAX_PIXELS, read_image
+from scae.data.points import load_points
+from scae.errors import ScaeError
+from scae.models import build
+from scae.presets import preset
+from scae.training.run_folder import newest_checkpoint
+from scae.weights_file import save_weights
+
+TIMEOUT = 10
+MAX_MB = 4 * 3 * MAX_PIXELS / 1e6
+"""Four times the largest image that is accepted, in RGB; other formats stay far below."""
+NUMBERS = (0, 1, 2**7, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
+
+
+class Hang(BaseException):
+    """Not an `Exception`, so that no reader can take it for a bad file."""
+
+
+@dataclass
+class Reader:
+    """A reader, whole files for it, and what has to hold for whatever it returns."""
+
+    files: dict[str, bytes]
+    read: Callable[[Path], Any]
+    is_right: Callable[[Any], bool]
+
+
+def images_are_right(found: Any) -> bool:
+    images, labels = found
+    return images.dtype == np.uint8 and images.ndim == 4 and 0 <= labels.min() <= labels.max() <= 9
+
+
+def scenes_are_right(found: Any) -> bool:
+    return bool(found.points.isfinite().all()) and set(found.presence.unique().tolist()) <= {0, 1}
+
+
+def saved(write: Callable[[Any], object]) -> bytes:
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def archive(name: str, content: bytes) -> bytes:
+    def write(file: Any) -> None:
+        with tarfile.open(fileobj=file, mode="w:gz") as tar:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+    return saved(write)
+
+
+def drawn(kind: str, mode: str) -> bytes:
+    channels = {"L": (), "RGB": (3,), "RGBA": (4,)}[mode]
+    pixels = np.random.default_rng(0).integers(0, 256, (7, 9, *channels)).astype(np.uint8)
+    return saved(lambda file: Image.fromarray(pixels, mode).save(file, kind))
+
+
+def weights(folder: Path) -> bytes:
+    experiment = preset("constellation")
+    encoder = SetTransformerConfig(layers=1, heads=1, width=2, output=2)
+    sizes = {"set_transformer": encoder, "capsule_hidden": 2, "capsule_params": 2}
+    small = config.ConstellationConfig(**sizes)  # type: ignore[arg-type]
+    experiment = config.ConstellationExperiment("small", "", small, training=experiment.training)
+    save_weights(build(small), experiment, folder / "weights")
+    return (folder / "weights").read_bytes()
+
+
+CHECKPOINT = {
+    "state_dict": {"weight": torch.arange(6.0)},
+    "optimizer_states": [{"state": {0: {"step": torch.ones(1)}}}],
+    "lr_schedulers": [],
+    "loops": {"step": 3},
+    "skipped_steps": (0, 0),
+}
+
+
+def read_checkpoint(path: Path) -> Any:
+    """As resuming does it: the newest checkpoint that can be read is loaded."""
+    folder = path.parent / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(path, folder / "step000000001.ckpt")
+    found = newest_checkpoint(path.parent)
+    if found is None:
+        raise ScaeError("corrupt")
+    return torch.load(found, map_location="cpu", weights_only=True)["state_dict"]
+
+
+def make_readers(folder: Path) -> dict[str, Reader]:
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (4, 28, 28)).astype(np.uint8)
+    idx = bytes((0, 0, 8, 3)) + np.array(pixels.shape, ">u4").tobytes() + pixels.tobytes()
+    cropped = {"X": rng.integers(0, 256, (32, 32, 3, 2)).astype(np.uint8), "y": [[1], [10]]}
+    warped = {"image": rng.integers(0, 256, (1600, 2)).astype(np.uint8), "label_int": [[3, 4]]}
+    records = bytes([3]) + bytes(rng.integers(0, 256, 3072, np.uint8))
+    points = rng.random((3, 4, 2))
+    table = "scene,x,y,object\n" + "".join(f"{i // 3},{i},{i * i},1\n" for i in range(9))
+    mat = {
+        f"{name}.mat": saved(lambda file, v=value, c=name[0] == "z": savemat(file, v, c))
+        for name, value in (("svhn", cropped), ("zipped", cropped))
+    }
+    affnist = {"affnist.mat": saved(lambda file: savemat(file, {"affNISTdata": warped}))}
+    arrays = {
+        "a.npy": saved(lambda file: np.save(file, pixels)),
+        "a.npz": saved(lambda file: np.savez(file, images=pixels, labels=[0, 1, 2, 3])),
+        "z.npz": saved(lambda file: np.savez_compressed(file, x_train=pixels / 255.0)),
+    }
+    scenes = {
+        "p.npz": saved(lambda file: np.savez(file, points=points, presence=np.ones((3, 4)))),
+        "p.csv": table.encode(),
+    }
+    modes = {"PNG": "RGBA", "JPEG": "RGB", "GIF": "L", "BMP": "RGB", "PPM": "RGB"}
+    pictures = {
+        f"i.{kind.lower()}": drawn(kind, mode)
+        for kind, mode in (modes | {"WEBP": "RGBA", "TIFF": "RGB"}).items()
+    }
+    experiment = json.dumps(config.to_json(preset("mnist"))).encode()
+    return {
+        "idx": Reader(
+            {"idx": idx, "idx.gz": gzip.compress(idx)},
+            lambda path: readers.read_idx(path, 3),
+            lambda found: found.ndim == 3 and found.dtype == np.uint8,
+        ),
+        "mat": Reader(mat, lambda path: readers.read_svhn([path], "train"), images_are_right),
+        "affnist": Reader(
+            affnist, lambda path: readers.read_affnist([path], "train"), images_are_right
+        ),
+        "cifar10": Reader(
+            {"data_batch_1.bin": records, "c.tar.gz": archive("data_batch_1.bin", records)},
+            lambda path: readers.read_cifar10([path], "train"),
+            images_are_right,
+        ),
+        "npz, npy": Reader(
+            arrays,
+            lambda path: readers.read_array_images(path, "train"),
+            lambda found: found.images.dtype == torch.uint8 and found.images.ndim == 4,
+        ),
+        "points": Reader(scenes, load_points, scenes_are_right),
+        "images": Reader(
+            pictures, read_image, lambda found: found.dtype == np.uint8 and found.shape[0] in (1, 3)
+        ),
+        "safetensors": Reader(
+            {"weights.safetensors": weights(folder)},
+            load_model,
+            lambda found: found.model.config == found.experiment.model,
+        ),
+        "checkpoint": Reader(
+            {"a.ckpt": saved(lambda file: torch.save(CHECKPOINT, file))},
+            read_checkpoint,
+            lambda found: isinstance(found, dict),
+        ),
+        "config": Reader(
+            {"config.json": experiment},
+            lambda path: config.from_json(path.read_bytes(), str(path)),
+            lambda found: config.from_json(json.dumps(config.to_json(found)), "again") == found,
+        ),
+    }
+
+
+def damage(data: bytes, rng: random.Random) -> bytes:
+    """Change, cut, insert, repeat or remove bytes at one to four places."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        # Headers are short, so half of all changes are at the beginning.
+        start = rng.randrange(len(out) + 1) if rng.random() < 0.5 else rng.randrange(64)
+        start, length = min(start, len(out)), rng.choice((1, 2, 4, 8, 64))
+        piece = rng.choice(
+            (
+                rng.randbytes(length),
+                rng.choice(NUMBERS).to_bytes(8, rng.choice(("big", "little")))[:length],
+                bytes(out[start : start + length]) * rng.randint(0, 8),
+                str(rng.choice(NUMBERS)).encode(),
+            )
+        )
+        kind = rng.randrange(4)
+        if kind == 0:
+            del out[start:]
+        elif kind == 1:
+            out[start:start] = piece
+        else:
+            out[start : start + len(piece)] = piece
+    return bytes(out)
+
+
+def mutate(data: bytes, rng: random.Random) -> bytes:
+    """Damage the file, or what is inside of a compressed one."""
+    if rng.random() < 0.5:
+        return damage(data, rng)
+    if data[:2] == b"\x1f\x8b":
+        return gzip.compress(damage(gzip.decompress(data), rng), 1)
+    if data[:2] == b"PK":
+        with zipfile.ZipFile(io.BytesIO(data)) as old:
+            members = {name: old.read(name) for name in old.namelist()}
+        name = rng.choice(list(members))
+        members[name] = damage(members[name], rng)
+
+        def write(file: Any) -> None:
+            with zipfile.ZipFile(file, "w") as new:
+                for member, content in members.items():
+                    new.writestr(member, content)
+
+        return saved(write)
+    return damage(data, rng)
+
+
+def peak_mb(reset: bool = False) -> float:
+    """Most memory held since the last reset; Linux only."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", text)[1]) / 1024  # type: ignore[index]
+
+
+def _hang(*_: object) -> None:
+    raise Hang
+
+
+def run(count: int, seed: int = 0) -> dict[str, dict[str, float]]:
+    """Read `count` damaged files; per reader how many were refused and read, time and memory."""
+    rng, table, problems = random.Random(seed), {}, []
+    signal.signal(signal.SIGALRM, _hang)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = make_readers(folder)
+        for kind, reader in made.items():
+            for file, data in reader.files.items():
+                (folder / file).write_bytes(data)
+                if not reader.is_right(reader.read(folder / file)):
+                    raise AssertionError(f"{file} is not read even when whole")
+            table[kind] = dict.fromkeys(("refused", "read", "seconds", "mb"), 0.0)
+        for number in range(count):
+            kind = list(made)[number % len(made)]
+            reader, row = made[kind], table[kind]
+            file = rng.choice(list(reader.files))
+            path, data = folder / file, mutate(reader.files[file], rng)
+            path.write_bytes(data)
+            before, begin = peak_mb(reset=True), time.perf_counter()
+            signal.alarm(TIMEOUT)
+            try:
+                found = reader.read(path)
+                row["read"] += 1
+                problem = None if reader.is_right(found) else "was read wrong"
+                found = None
+            except ScaeError as error:
+                row["refused"] += 1
+                problem = "has a message of several lines" if "\n" in str(error) else None
+            except (Exception, Hang) as error:
+                problem = f"raised {type(error).__name__}: {error}"
+            signal.alarm(0)
+            row["seconds"] = max(row["seconds"], time.perf_counter() - begin)
+            row["mb"] = max(row["mb"], used := peak_mb() - before)
+            if problem is None and used > MAX_MB:
+                problem = f"took {used:.0f} MB"
+            if problem is not None:
+                shutil.copy(path, keep := Path(tempfile.gettempdir()) / f"mutated-{number}-{file}")
+                problems.append(f"{keep}: {problem}"[:300])
+    if problems:
+        raise AssertionError("\n".join([f"{len(problems)} files of seed {seed}:", *problems[:30]]))
+    return table
+
+
+if __name__ == "__main__":
+    started = time.monotonic()
+    rows = run(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    for kind, row in rows.items():
+        counts = f"{row['refused']:7.0f} refused {row['read']:7.0f} read"
+        print(f"{kind:12s} {counts}, at most {row['seconds']:.2f} s and {row['mb']:.0f} MB")
+    print(f"{sum(r['refused'] + r['read'] for r in rows.values()):.0f} files, "
+          f"{time.monotonic() - started:.0f} s")  # fmt: skip
