@@ -1,26 +1,30 @@
 """Clusters of images, learned without labels."""
 
-import copy
+import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scae.config import ImageExperiment
-from scae.data import ImageBatches, ImageData
+from scae.data import ImageBatches, ImageData, from_arrays
+from scae.data.images import SLACK, image_array
 from scae.errors import ScaeError
-from scae.estimator.base import Estimator, value_errors
-from scae.estimator.reading import read_images
+from scae.estimator.base import Estimator
 from scae.evaluation import fit_kmeans, presences
-from scae.prediction import assign_clusters, read_clusters, write_clusters
+from scae.prediction import assign_clusters, read_clusters, read_files, write_clusters
 
 DEFAULT_CLUSTERS = 10
+# Flat rows of fewer pixels are padded: the part encoder needs some room.
+MIN_SIDE = 8
 
 
-class CapsuleClusterer(Estimator):
+class CapsuleClusterer(ClusterMixin, Estimator):
     """Clusters images by the objects that a Stacked Capsule Autoencoder sees in them.
 
     `fit` trains the autoencoder on X and then k-means on the objects' presences; labels are
@@ -36,13 +40,11 @@ class CapsuleClusterer(Estimator):
     image_shape : tuple, default=None
         (height, width) or (height, width, channels) of flat rows. None: squares.
     n_parts, n_objects : int, default=None
-        Part and object capsules. None: 24, and 2.4 per cluster but at least 8.
+        Part and object capsules. None: as `scae.presets.for_images` chooses.
     steps, batch_size : int, default=None
-        Weight updates and images per update. None: as `scae.presets.images` chooses.
+        Weight updates and images per update. None: as `scae.presets.for_images` chooses.
     experiment : ImageExperiment, default=None
         Every other choice (`scae.preset("mnist")`, say); the parameters above go before it.
-    warm_start : bool, default=False
-        Begin `fit` with the weights of the last one, which must be of the same sizes.
     random_state : int, RandomState or None, default=None
         Seed of weights, batches, noise and k-means.
     device : str, default="auto"
@@ -58,12 +60,13 @@ class CapsuleClusterer(Estimator):
         k-means centres in the space of presences.
     labels_ : array (N,)
         Clusters of the images given to `fit`.
-    n_clusters_, n_iter_, image_shape_, pixel_range_, experiment_
-        Clusters, updates over all warm starts, (C, H, W), the numbers taken for black and
-        white (None: bytes or floats from 0 to 1), and the full configuration.
+    n_iter_, image_shape_, pixel_range_, experiment_
+        Weight updates, (C, H, W), the numbers taken for black and white (None: bytes or floats
+        from 0 to 1), and the full configuration.
     """
 
-    _learned = ("n_clusters_", "n_iter_", "image_shape_", "pixel_range_", "n_features_in_")
+    image_shape_: tuple[int, int, int]
+    _learned = ("n_iter_", "image_shape_", "pixel_range_", "n_features_in_")
 
     def __init__(
         self,
@@ -75,7 +78,6 @@ class CapsuleClusterer(Estimator):
         steps: int | None = None,
         batch_size: int | None = None,
         experiment: ImageExperiment | None = None,
-        warm_start: bool = False,
         random_state: Any = None,
         device: str = "auto",
         verbose: int = 0,
@@ -87,36 +89,31 @@ class CapsuleClusterer(Estimator):
         self.steps = steps
         self.batch_size = batch_size
         self.experiment = experiment
-        self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
 
-    @value_errors
     def fit(self, X: Any, y: Any = None) -> "CapsuleClusterer":
         """Train on images; `y` is ignored."""
-        images = read_images(self, X, reset=True)
-        seed = self._seed()
-        experiment = self._configure(images, seed)
-        self._train(experiment, ImageBatches(images, seed, None, 0))
-        self.n_clusters_ = experiment.model.classes
-        prior = self._presences(images)
-        self.cluster_centers_ = fit_kmeans(prior, self.n_clusters_, seed).cluster_centers_
+        images = self._read(X, reset=True)
+        experiment = self._configure(images)
+        seed = experiment.training.seed
+        self._train(experiment, ImageBatches(images, seed))
+        prior, _ = presences(self._double(), images.images)
+        kmeans = fit_kmeans(prior, experiment.model.classes, seed)
+        self.cluster_centers_ = kmeans.cluster_centers_
         self.labels_ = assign_clusters(prior, self.cluster_centers_)
         return self
 
-    @value_errors
     def predict(self, X: Any) -> Int[np.ndarray, " n"]:
         """Cluster of each image: the nearest centre to its presences."""
         return assign_clusters(self.transform(X), self.cluster_centers_)
 
-    @value_errors
     def transform(self, X: Any) -> Float[np.ndarray, "n objects"]:
         """Prior presence of every object in each image, from 0 to 1."""
         check_is_fitted(self)
-        return self._presences(read_images(self, X, reset=False))
+        return presences(self._double(), self._read(X, reset=False).images)[0]
 
-    @value_errors
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the images and their parts, in nats; `y` is ignored.
 
@@ -124,7 +121,7 @@ class CapsuleClusterer(Estimator):
         says how well images are drawn, which need not rank models by their clusters.
         """
         check_is_fitted(self)
-        images = read_images(self, X, reset=False)
+        images = self._read(X, reset=False)
         return float(self.model_.log_likelihood(images.images.numpy()).mean())
 
     def save(self, folder: str | Path) -> None:
@@ -142,16 +139,16 @@ class CapsuleClusterer(Estimator):
         estimator.cluster_centers_ = centres
         return estimator
 
-    def _configure(self, images: ImageData, seed: int) -> ImageExperiment:
-        from scae.presets import for_images
+    def _configure(self, images: ImageData) -> ImageExperiment:
+        from scae.presets import for_images, recipe
 
         count, channels, height, width = images.images.shape
         clusters = self.n_clusters or min(DEFAULT_CLUSTERS, max(1, count // 2))
-        if clusters > count:
-            raise ScaeError(f"n_clusters={clusters} needs at least as many images, not {count}.")
-        chosen = self.experiment
-        if chosen is None:
-            chosen = for_images(height, width, channels, clusters, count, "X")
+        chosen = self.experiment or for_images(height, width, channels, clusters, count, "X")
+        training = self._training(chosen.training, count)
+        optimizer = chosen.optimizer
+        if training.steps < chosen.training.steps:
+            optimizer = recipe.short(optimizer, training.steps)
         model = replace(
             chosen.model,
             image_size=(height, width),
@@ -160,12 +157,64 @@ class CapsuleClusterer(Estimator):
             parts=self.n_parts or chosen.model.parts,
             objects=self.n_objects or chosen.model.objects,
         )
-        training = self._training(chosen.training, count, seed)
-        warmup = min(chosen.optimizer.warmup, max(1, training.steps // 10))
-        optimizer = replace(chosen.optimizer, warmup=warmup)
         return replace(chosen, model=model, training=training, optimizer=optimizer)
 
-    def _presences(self, images: ImageData) -> Float[np.ndarray, "n objects"]:
-        """Prior presences in double precision: the same for an image in any batch."""
-        prior, _ = presences(copy.deepcopy(self.model_.model).double(), images.images)
-        return prior
+    def _read(self, X: Any, reset: bool) -> ImageData:
+        """Images of X as bytes; with `reset`, what `fit` learns about them is kept.
+
+        Scikit-learn's own checks (numbers only, finite, as many features as in `fit`) are made
+        on flat rows. Floats are rounded to 256 levels, in training and prediction alike.
+        """
+        listed = isinstance(X, list | tuple) or getattr(X, "ndim", 0) == 1
+        if listed and isinstance(next(iter(X), None), str | Path):
+            X = read_files(list(X)).images
+        layout, flat = None, X
+        if not hasattr(X, "columns") and (array := np.asarray(X)).ndim > 2:
+            layout, flat = array.shape, array.reshape(len(array), -1)
+        flat = validate_data(self, flat, reset=reset, ensure_min_samples=2 if reset else 1)
+        if reset:
+            self.pixel_range_ = _pixel_range(flat)
+        if self.pixel_range_ is not None:
+            low, high = self.pixel_range_
+            flat = ((flat.astype(np.float64) - low) / (high - low)).clip(0, 1)
+        images = flat.reshape(layout) if layout else _from_rows(flat, self.image_shape)
+        if not reset:
+            channels, height, width = self.image_shape_
+            images = image_array(images, "X", channels, (height, width))
+        data = from_arrays(images, name="X")
+        if reset:
+            _, *shape = data.images.shape
+            self.image_shape_ = (shape[0], shape[1], shape[2])
+        return data
+
+
+def _pixel_range(flat: np.ndarray) -> tuple[float, float] | None:
+    """None for bytes and floats from 0 to 1; of other numbers, their range is black to white."""
+    low, high = float(flat.min()), float(flat.max())
+    top = 1 + SLACK if flat.dtype.kind == "f" else 255
+    if flat.dtype.kind == "b" or (low >= -SLACK and high <= top):
+        return None
+    return low, high if high > low else low + 1
+
+
+def _from_rows(flat: np.ndarray, image_shape: Any) -> np.ndarray:
+    """Flat rows as images of `image_shape`, (height, width[, channels]), or as squares."""
+    count, features = flat.shape
+    if image_shape is not None:
+        if len(image_shape) not in (2, 3) or math.prod(image_shape) != features:
+            raise ScaeError(
+                f"X has {features} features and image_shape is {image_shape}; expected (height, "
+                "width[, channels]) with that product."
+            )
+        return flat.reshape(count, *image_shape)
+    side = math.isqrt(features - 1) + 1
+    if side * side != features:
+        warnings.warn(
+            f"X has {features} features, which are no square image: they are read as the first "
+            f"pixels of {side}x{side} ones; give image_shape=(height, width[, channels]).",
+            stacklevel=2,
+        )
+    square = np.pad(flat, ((0, 0), (0, side * side - features))).reshape(count, side, side)
+    pad = max(0, MIN_SIDE - side)
+    edges = (pad // 2, pad - pad // 2)
+    return np.pad(square, ((0, 0), edges, edges))

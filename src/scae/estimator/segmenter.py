@@ -1,17 +1,21 @@
 """Objects of point sets, learned without labels."""
 
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from scae.api.points import scene_batch
 from scae.config import ConstellationDataConfig, ConstellationExperiment
-from scae.data import PointBatches, Scenes
-from scae.estimator.base import Estimator, value_errors
-from scae.estimator.reading import read_scenes
+from scae.data import PointBatches, Scenes, read_points
+from scae.errors import ScaeError
+from scae.estimator.base import Estimator
+from scae.evaluation.inference import run, scenes_per_batch
 
 BATCH, EPOCHS, MIN_STEPS, MAX_STEPS = 128, 200, 5_000, 60_000
 
@@ -19,9 +23,10 @@ BATCH, EPOCHS, MIN_STEPS, MAX_STEPS = 128, 200, 5_000, 60_000
 class ConstellationSegmenter(Estimator):
     """Finds which points of a scene belong together, by a Constellation Capsule Autoencoder.
 
-    X is an (S, N, 2) array of S scenes, in which points that are not there are NaN, a list of
-    (n, 2) arrays of different lengths, a data frame with the columns scene, x and y, or a CSV
-    or .npz file of points. Labels are never used.
+    X is an (S, N, 2) array of S scenes, in which points that are not there are NaN, the same
+    as (S, 2 N) rows x1, y1, x2, y2, ..., a list of (n, 2) arrays of different lengths, a data
+    frame with the columns scene, x and y, or a CSV or .npz file of points. Labels are never
+    used.
 
     Parameters
     ----------
@@ -29,15 +34,11 @@ class ConstellationSegmenter(Estimator):
         Object capsules K, the most objects that a scene may hold. None: 3.
     n_points : int, default=None
         Most points an object has. None: 4.
-    normalise : bool, default=True
-        Map every scene to [-1, 1]^2 by its own range; False: points are in it already.
     steps, batch_size : int, default=None
         Weight updates and scenes per update. None: 200 passes over the scenes, from 5 000 to
         60 000 updates; 128 scenes, or all if there are fewer.
     experiment : ConstellationExperiment, default=None
         Every other choice; the parameters above go before it. None: preset "constellation".
-    warm_start : bool, default=False
-        Begin `fit` with the weights of the last one.
     random_state : int, RandomState or None, default=None
         Seed of weights, batches and noise.
     device : str, default="auto"
@@ -52,75 +53,75 @@ class ConstellationSegmenter(Estimator):
     labels_ : array (S, N)
         Objects of the points given to `fit`, -1 for absent ones.
     n_iter_, experiment_
-        Updates made (over warm starts), and the full configuration.
+        Weight updates, and the full configuration.
     """
+
+    _learned = ("n_iter_", "n_features_in_")
 
     def __init__(
         self,
         n_clusters: int | None = None,
         *,
         n_points: int | None = None,
-        normalise: bool = True,
         steps: int | None = None,
         batch_size: int | None = None,
         experiment: ConstellationExperiment | None = None,
-        warm_start: bool = False,
         random_state: Any = None,
         device: str = "auto",
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_points = n_points
-        self.normalise = normalise
         self.steps = steps
         self.batch_size = batch_size
         self.experiment = experiment
-        self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
         tags.input_tags.allow_nan = True
         return tags
 
-    @value_errors
     def fit(self, X: Any, y: Any = None) -> "ConstellationSegmenter":
         """Train on scenes; `y` is ignored."""
-        scenes = read_scenes(X)
-        seed = self._seed()
-        self._train(self._configure(len(scenes), seed), PointBatches(scenes, seed))
-        self.labels_ = self._segment(scenes, mark_dummy=False)
+        scenes = self._read(X, reset=True)
+        experiment = self._configure(len(scenes))
+        self._train(experiment, PointBatches(scenes, experiment.training.seed))
+        self.labels_ = self._run("segment", scenes)
         return self
 
-    @value_errors
+    def fit_predict(self, X: Any, y: Any = None) -> Int[np.ndarray, "scenes points"]:
+        """`labels_` of a fit to X."""
+        return self.fit(X).labels_
+
     def predict(self, X: Any, mark_dummy: bool = False) -> Int[np.ndarray, "scenes points"]:
         """Object of every point, -1 for absent ones; with `mark_dummy` also for points that
         only the dummy component explains."""
         check_is_fitted(self)
-        return self._segment(read_scenes(X), mark_dummy)
+        scenes = self._read(X)
+        if mark_dummy:
+            return np.asarray(self.model_.segment(scenes.points, scenes.presence, True))
+        return self._run("segment", scenes)
 
-    @value_errors
     def transform(self, X: Any) -> Float[np.ndarray, "scenes objects"]:
         """Prior presence of every object in each scene, from 0 to 1."""
         check_is_fitted(self)
-        scenes = read_scenes(X)
-        return np.asarray(self.model_.presences(scenes.points, scenes.presence).prior)
+        return self._run("object_presences", self._read(X))
 
-    @value_errors
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of a scene, in nats; higher is better, `y` is ignored."""
         check_is_fitted(self)
-        scenes = read_scenes(X)
-        return float(self.model_.log_likelihood(scenes.points, scenes.presence).mean())
+        return float(self._run("log_likelihood", self._read(X)).mean())
 
-    def _segment(self, scenes: Scenes, mark_dummy: bool) -> Int[np.ndarray, "scenes points"]:
-        found = self.model_.segment(scenes.points, scenes.presence, mark_dummy)
-        return np.asarray(found)
+    def _run(self, method: str, scenes: Scenes) -> np.ndarray:
+        model, size = self._double(), scenes_per_batch(scenes.points.shape[1])
+        found = run(model, getattr(model, method), size, scenes.points, scenes.presence)
+        array: np.ndarray = getattr(found, "prior", found).cpu().numpy()
+        return array
 
-    def _configure(self, count: int, seed: int) -> ConstellationExperiment:
+    def _configure(self, count: int) -> ConstellationExperiment:
         from scae.presets import preset, recipe
 
         chosen = self.experiment
@@ -138,7 +139,47 @@ class ConstellationSegmenter(Estimator):
             chosen.model,
             objects=self.n_clusters or chosen.model.objects,
             votes=self.n_points or chosen.model.votes,
-            normalise=self.normalise,
         )
-        training = self._training(chosen.training, count, seed)
-        return replace(chosen, model=model, training=training)
+        return replace(chosen, model=model, training=self._training(chosen.training, count))
+
+    def _read(self, X: Any, reset: bool = False) -> Scenes:
+        """Scenes of X with their presences; absent points are NaN."""
+        if isinstance(X, str | Path):
+            found = read_points(X)
+            return Scenes(*scene_batch(found.points, found.presence), None, "X")
+        if {"scene", "x", "y"} <= set(getattr(X, "columns", ())):
+            groups = X.groupby("scene")[["x", "y"]]
+            X = [group.to_numpy() for _, group in groups]
+        if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
+            points = _padded([np.asarray(scene, np.float64) for scene in X])
+        elif not hasattr(X, "columns") and (array := np.asarray(X)).ndim == 3:
+            points = array.astype(np.float64)
+        else:
+            rows = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
+            points = _from_rows(rows.astype(np.float64))
+        presence = (~np.isnan(points).any(-1)).astype(np.float32)
+        return Scenes(*scene_batch(points, presence), None, "X")
+
+
+def _padded(scenes: list[np.ndarray]) -> Float[np.ndarray, "scenes points 2"]:
+    """Scenes of different lengths side by side, padded with NaN."""
+    bad = next((s.shape for s in scenes if s.ndim != 2 or s.shape[1] != 2), None)
+    if bad is not None:
+        raise ScaeError(f"X has a scene of shape {bad}; expected (points, 2).")
+    padded = np.full((len(scenes), max(map(len, scenes)), 2), np.nan)
+    for row, scene in zip(padded, scenes, strict=True):
+        row[: len(scene)] = scene
+    return padded
+
+
+def _from_rows(rows: Float[np.ndarray, "scenes numbers"]) -> Float[np.ndarray, "scenes points 2"]:
+    """Points of rows x1, y1, x2, y2, ...; a last y that is missing is 0."""
+    count, numbers = rows.shape
+    if numbers % 2:
+        warnings.warn(
+            f"X has {numbers} features, an odd number: the last point of each row gets y = 0; "
+            "give rows of x1, y1, x2, y2, ... or an array of shape (scenes, points, 2).",
+            stacklevel=2,
+        )
+        rows = np.pad(rows, ((0, 0), (0, 1)))
+    return rows.reshape(count, -1, 2)

@@ -41,6 +41,8 @@ def for_images(
             f"{n_images} images of {height}x{width} pixels in {clusters} clusters are too few or "
             f"too small: at least 2 images, {min(STRIDES)} pixels and 1 cluster are needed."
         )
+    if clusters > n_images:
+        raise ScaeError(f"{clusters} are more clusters than the {n_images} images; ask for fewer.")
     strides = next(strides for least, strides in STRIDES.items() if side >= least)
     batch = min(BATCH, n_images)
     steps = min(MAX_STEPS, max(MIN_STEPS, EPOCHS * n_images // batch))
