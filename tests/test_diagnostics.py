@@ -6,14 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from scae.diagnostics import (
-    Diagnosis,
-    _object_sums,
-    diagnose,
-    diagnose_batches,
-    symptoms,
-    template_similarity,
-)
+from scae.diagnostics import Diagnosis, Explained, diagnose, diagnosis, symptoms
 from scae.losses import loss_terms
 from scae.models import build, evaluation_mode
 from training_runs import RandomBatches, images_experiment, points_experiment
@@ -27,7 +20,6 @@ def model_and_batch(experiment):
 def test_diagnosis_of_a_constructed_model() -> None:
     model, batch = model_and_batch(images_experiment())
     with torch.no_grad():
-        model.templates.logits[1] = model.templates.logits[0]  # two equal templates
         model.part_encoder.pool.weight[:, :, -1] = 0
         model.part_encoder.pool.bias[:, 0, -1] = torch.tensor([9.0, 9.0, 9.0, -9.0, -9.0])
     found = diagnose(model, batch)
@@ -45,32 +37,37 @@ def test_diagnosis_of_a_constructed_model() -> None:
 
 
 @pytest.mark.parametrize("experiment", [images_experiment(), points_experiment()])
-def test_any_division_into_batches_gives_the_same_diagnosis(experiment) -> None:
+def test_twice_the_same_examples_give_the_same_diagnosis(experiment) -> None:
+    """More examples than are computed at a time: all of them count alike."""
     model, batch = model_and_batch(experiment)
-    whole = diagnose(model, batch)
-    pieces = [tuple(x[i:j] for x in batch) for i, j in ((0, 5), (5, 6), (6, 12))]
-    parts = diagnose_batches(model, pieces)
-    assert parts.scalars() == pytest.approx(whole.scalars(), rel=1e-4)
-    assert parts.object_usage == pytest.approx(whole.object_usage, rel=1e-4)
-    is_points = not whole.part_usage
-    assert ("part_size" in whole.scalars()) is not is_points
-    assert math.isnan(whole.image_ll) is is_points
+    many = tuple(x.repeat(100, *[1] * (x.ndim - 1)) for x in batch)
+    once, often = diagnose(model, batch), diagnose(model, many)
+    assert often.scalars() == pytest.approx(once.scalars(), rel=1e-4)
+    is_points = not once.part_usage
+    assert ("part_size" in once.scalars()) is not is_points
+    assert math.isnan(once.image_ll) is is_points
 
 
-def test_object_sums_by_hand() -> None:
+def test_diagnosis_by_hand() -> None:
     # Two images, three parts, two objects; the last part is absent.
-    prior = torch.tensor([[0.9, 0.1], [0.9, 0.8]])
     share = torch.tensor(
         [[[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5], [0.4, 0.4], [0.0, 0.0]]]
     )
-    weight = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
-    sums = _object_sums(prior, share, 1 - share.sum(-1), weight)
-    assert sums["objects_present"] == 3
-    assert sums["object_usage"].tolist() == pytest.approx([2.4, 1.4])
-    assert float(sums["explained_by_present"]) == pytest.approx(1.5 + 1.8)
-    assert float(sums["unexplained"]) == pytest.approx(0.2)
+    found = diagnosis(
+        Explained(
+            presence=torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]]),
+            part_ll=torch.tensor([1.0, 3.0]),
+            prior=torch.tensor([[0.9, 0.1], [0.9, 0.8]]),
+            share=share,
+            dummy_share=1 - share.sum(-1),
+        )
+    )
+    assert (found.objects_present, found.objects_in_use, found.part_ll) == (1.5, 2, 2)
+    assert found.object_usage == pytest.approx([2.4 / 3.8, 1.4 / 3.8])
+    assert found.explained_by_present == pytest.approx((1.5 + 1.8) / 4)
+    assert found.unexplained == pytest.approx(0.2 / 4)
     first = math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
-    assert float(sums["objects_sharing"]) == pytest.approx(first + 2, rel=1e-4)
+    assert found.objects_sharing == pytest.approx((first + 2) / 2, rel=1e-4)
 
 
 def test_evaluation_mode_restores_everything() -> None:
@@ -85,12 +82,6 @@ def test_evaluation_mode_restores_everything() -> None:
     assert model.training and torch.is_grad_enabled() and torch.equal(torch.rand(2), expected)
 
 
-def test_template_similarity_by_hand() -> None:
-    a, b = torch.tensor([1.0, -1.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 1.0, -1.0])
-    templates = torch.stack([a, 2 * a, b]).reshape(3, 1, 2, 2)
-    assert template_similarity(templates) == pytest.approx((1 + 1 + 0) / 3)
-
-
 HEALTHY = Diagnosis(
     objects_present=1.0,
     explained_by_present=0.9,
@@ -101,7 +92,6 @@ HEALTHY = Diagnosis(
     object_usage=[0.25] * 4,
     parts_present=3.0,
     part_size=0.3,
-    template_similarity=0.4,
     image_ll=10.0,
     part_usage=[0.5] * 6,
 )
@@ -116,8 +106,6 @@ HEALTHY = Diagnosis(
         ({"unexplained": 0.95}, "unexplained parts", "loss.part"),
         ({"parts_present": 0.2}, "no parts", "pixels"),
         ({"dead_parts": 4}, "dead parts", "model.noise.part"),
-        ({"part_usage": [1.0] * 6}, "all parts", "model.noise.part"),
-        ({"template_similarity": 0.99}, "equal templates", "optimizer.lr"),
     ],
 )
 def test_symptoms_name_cause_and_remedy(changes: dict, kind: str, advice: str) -> None:

@@ -18,6 +18,7 @@ ROOMS = [
     {"data", "weights_file"},
     {"rendering"},
     {"models"},
+    {"inference"},
     {"losses"},
     {"diagnostics"},
     {"training"},

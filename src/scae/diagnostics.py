@@ -1,21 +1,15 @@
 """How the capsules of a model are used, and warnings that say what to change."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from scae.inference import BATCH, run, scenes_per_batch
 from scae.mixtures import entropy, normalise
-from scae.models import (
-    CapsuleModel,
-    ConstellationAutoencoder,
-    StackedCapsuleAutoencoder,
-    evaluation_mode,
-)
+from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
 
 PRESENT = 0.5
 """Capsules above this presence count as present."""
@@ -55,8 +49,6 @@ class Diagnosis:
     """Size of a present part relative to the image: sqrt |det| of its pose."""
     dead_parts: int = 0
     """Parts that are hardly present in any image."""
-    template_similarity: float = math.nan
-    """Cosine of each template with the most similar other one, averaged."""
     image_ll: float = math.nan
     """log p(y), eq. 10."""
     part_usage: list[float] = field(default_factory=list)
@@ -70,128 +62,91 @@ class Diagnosis:
         return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
+@dataclass(frozen=True)
+class Explained:
+    """What a diagnosis needs of each example: parts (or points) and the objects' claims."""
+
+    presence: Float[Tensor, "batch parts"]
+    part_ll: Float[Tensor, "batch"]
+    prior: Float[Tensor, "batch objects"]
+    share: Float[Tensor, "batch parts objects"]  # probability that an object explains a part
+    dummy_share: Float[Tensor, "batch parts"]
+    part_size: Float[Tensor, "batch parts"] | None = None
+    image_ll: Float[Tensor, "batch"] | None = None
+
+
 def diagnose(model: CapsuleModel, batch: tuple[Tensor, ...]) -> Diagnosis:
-    """Diagnosis of one batch, `(images,)` or `(points, presence)`."""
-    return diagnose_batches(model, [batch])
-
-
-def diagnose_batches(model: CapsuleModel, batches: Iterable[tuple[Tensor, ...]]) -> Diagnosis:
-    """Diagnosis of any number of batches, of any sizes, as if they were one."""
-    sums: dict[str, Tensor] = {}
-    with evaluation_mode(model):
-        for batch in batches:
-            for name, value in _sums(model, *batch).items():
-                value = value.double()
-                sums[name] = sums[name] + value if name in sums else value
-        if not sums:
-            raise ValueError("no batches to diagnose")
-        similarity = math.nan
-        if isinstance(model, StackedCapsuleAutoencoder):
-            similarity = template_similarity(model.templates.templates())
-    return _diagnosis(sums, similarity)
-
-
-def _sums(model: CapsuleModel, *batch: Tensor) -> dict[str, Tensor]:
+    """Diagnosis of any number of examples, `(images,)` or `(points, presence)`."""
     if isinstance(model, StackedCapsuleAutoencoder):
-        return _image_sums(model, *batch)
-    return _point_sums(model, *batch)
+        return diagnosis(run(model, lambda image: _explain_images(model, image), BATCH, *batch))
+    size = scenes_per_batch(batch[0].shape[1])
+    return diagnosis(run(model, lambda *x: _explain_points(model, *x), size, *batch))
 
 
-def _image_sums(
+def _explain_images(
     model: StackedCapsuleAutoencoder, image: Float[Tensor, "batch channels height width"]
-) -> dict[str, Tensor]:
-    explanation = model.explain(image)
-    parts, mixture = explanation.parts, explanation.mixture
-    present = parts.presence > PRESENT  # (B, M)
-    linear = parts.pose[..., :2]  # (B, M, 2, 2)
-    size = (linear[..., 0, 0] * linear[..., 1, 1] - linear[..., 0, 1] * linear[..., 1, 0]).abs()
-    image_ll = model.templates.log_likelihood(
-        model.target(image), parts.pose, parts.presence, explanation.colors
+) -> Explained:
+    found = model.explain(image)
+    parts, mixture = found.parts, found.mixture
+    target, linear = model.target(image), parts.pose[..., :2]  # (B, M, 2, 2)
+    return Explained(
+        presence=parts.presence,
+        part_ll=(mixture.log_likelihood * parts.presence).sum(1),
+        prior=found.votes.prior,
+        share=mixture.responsibility,
+        dummy_share=mixture.dummy_share,
+        part_size=torch.linalg.det(linear).abs().sqrt(),
+        image_ll=model.templates.log_likelihood(target, parts.pose, parts.presence, found.colors),
     )
-    weight = parts.presence * present
-    return {
-        "parts_present": present.sum(),
-        "part_size": (size.sqrt() * present).sum(),
-        "part_usage": parts.presence.sum(0),
-        "image_ll": image_ll.sum(),
-        "part_ll": (mixture.log_likelihood * parts.presence).sum(),
-        **_object_sums(
-            explanation.votes.prior, mixture.responsibility, mixture.dummy_share, weight
-        ),
-    }
 
 
-def _point_sums(
+def _explain_points(
     model: ConstellationAutoencoder,
     points: Float[Tensor, "batch points 2"],
     presence: Float[Tensor, "batch points"],
-) -> dict[str, Tensor]:
-    scenes = model.explain(points, presence)
-    share, dummy = scenes.object_responsibility, scenes.mixture.dummy_share
-    return {
-        "part_ll": (scenes.mixture.log_likelihood * presence).sum(),
-        **_object_sums(scenes.votes.prior, share, dummy, presence),
-    }
+) -> Explained:
+    found = model.explain(points, presence)
+    return Explained(
+        presence=presence,
+        part_ll=(found.mixture.log_likelihood * presence).sum(1),
+        prior=found.votes.prior,
+        share=found.object_responsibility,
+        dummy_share=found.mixture.dummy_share,
+    )
 
 
-def _object_sums(
-    prior: Float[Tensor, "batch objects"],
-    share: Float[Tensor, "batch parts objects"],
-    dummy_share: Float[Tensor, "batch parts"],
-    weight: Float[Tensor, "batch parts"],
-) -> dict[str, Tensor]:
-    present = prior > PRESENT  # (B, K)
-    mass = torch.einsum("bmk,bm->bk", share, weight)
-    explained = mass.sum(1) > 0
-    sharing = entropy(normalise(mass, 1)).exp() * explained
-    return {
-        "count": torch.tensor(len(prior)),
-        "explained_count": explained.sum(),
-        "objects_present": present.sum(),
-        "objects_sharing": sharing.sum(),
-        "object_usage": mass.sum(0),
-        "explained_by_present": (mass * present).sum(),
-        "unexplained": (dummy_share * weight).sum(),
-        "weight": weight.sum(),
-    }
+def diagnosis(found: Explained) -> Diagnosis:
+    """Diagnosis of explained examples."""
+    here, present = found.presence > PRESENT, found.prior > PRESENT
+    weight = found.presence * here  # (B, M)
+    mass = torch.einsum("bmk,bm->bk", found.share, weight)
+    explained = mass[mass.sum(1) > 0]
+    usage, part_usage = normalise(mass.sum(0), 0), found.presence.mean(0)
 
+    def of_parts(value: Tensor) -> float:
+        return float(value.sum() / weight.sum().clamp_min(1e-12))
 
-def _diagnosis(sums: dict[str, Tensor], similarity: float) -> Diagnosis:
-    def mean(name: str, count: str = "count") -> float:
-        return float(sums[name]) / max(float(sums[count]), 1e-12)
-
-    usage = normalise(sums["object_usage"], 0)
-    found = Diagnosis(
-        objects_present=mean("objects_present"),
-        explained_by_present=mean("explained_by_present", "weight"),
-        objects_sharing=mean("objects_sharing", "explained_count"),
+    objects = Diagnosis(
+        objects_present=float(present.sum() / len(present)),
+        explained_by_present=of_parts(mass * present),
+        objects_sharing=float(
+            entropy(normalise(explained, 1)).exp().sum() / max(1, len(explained))
+        ),
         objects_in_use=int((usage >= MIN_SHARE / len(usage)).sum()),
-        unexplained=mean("unexplained", "weight"),
-        part_ll=mean("part_ll"),
+        unexplained=of_parts(found.dummy_share * weight),
+        part_ll=float(found.part_ll.mean()),
         object_usage=usage.tolist(),
     )
-    if "part_usage" not in sums:
-        return found
-    part_usage = sums["part_usage"] / sums["count"]
+    if found.part_size is None or found.image_ll is None:
+        return objects
     parts = {
-        "parts_present": mean("parts_present"),
-        "part_size": mean("part_size", "parts_present"),
+        "parts_present": float(here.sum() / len(here)),
+        "part_size": float((found.part_size * here).sum() / here.sum().clamp_min(1)),
         "dead_parts": int((part_usage < DEAD_PART).sum()),
-        "template_similarity": similarity,
-        "image_ll": mean("image_ll"),
+        "image_ll": float(found.image_ll.mean()),
         "part_usage": part_usage.tolist(),
     }
-    return Diagnosis(**asdict(found) | parts)
-
-
-def template_similarity(templates: Float[Tensor, "parts channels size size"]) -> float:
-    """Mean over templates of the largest cosine with another, each template's mean removed."""
-    flat = templates.flatten(1)
-    if flat.shape[0] < 2:
-        return 0.0
-    unit = F.normalize(flat - flat.mean(1, keepdim=True), dim=1)
-    cosine = (unit @ unit.T).fill_diagonal_(-1)  # (M, M)
-    return float(cosine.amax(1).mean())
+    return Diagnosis(**asdict(objects) | parts)
 
 
 def symptoms(diagnosis: Diagnosis, progress: float = 1.0) -> dict[str, str]:
@@ -223,29 +178,14 @@ def symptoms(diagnosis: Diagnosis, progress: float = 1.0) -> dict[str, str]:
             "objects explain almost none of the parts: their votes miss the poses; raise "
             "loss.part or optimizer.object_lr, or train longer if part_ll still rises"
         )
-    return found | (_part_symptoms(diagnosis) if diagnosis.part_usage else {})
-
-
-def _part_symptoms(diagnosis: Diagnosis) -> dict[str, str]:
-    found: dict[str, str] = {}
-    parts = len(diagnosis.part_usage)
-    if diagnosis.parts_present < 1:
+    if diagnosis.parts_present < 1:  # false for points
         found["no parts"] = (
             "images show less than one part on average, the background explains them: check "
             "that pixels are in [0, 1], raise loss.image or lower optimizer.lr"
         )
-    elif diagnosis.dead_parts > parts / 2:
+    elif diagnosis.dead_parts > len(diagnosis.part_usage) / 2:
         found["dead parts"] = (
-            f"{diagnosis.dead_parts} of {parts} parts are never present: keep "
+            f"{diagnosis.dead_parts} of {len(diagnosis.part_usage)} parts are never present: keep "
             "model.noise.part on, or use fewer model.parts"
-        )
-    elif min(diagnosis.part_usage) > 0.99:
-        found["all parts"] = (
-            "every part is present in every image, so presence says nothing: keep "
-            "model.noise.part on, or use fewer or smaller templates"
-        )
-    if diagnosis.template_similarity > 0.98:
-        found["equal templates"] = (
-            "templates have become nearly equal: lower optimizer.lr, or use fewer model.parts"
         )
     return found

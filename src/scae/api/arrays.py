@@ -12,7 +12,7 @@ from torch import Tensor
 
 from scae.config import Experiment
 from scae.errors import ScaeError
-from scae.evaluation.inference import map_tensors, run
+from scae.inference import map_tensors, run
 from scae.models import CapsuleModel
 
 Array = np.ndarray | Tensor

@@ -15,8 +15,8 @@ from torch import Tensor
 from scae.api.arrays import Array, Loaded, Presences, as_tensor, edited
 from scae.data.images import image_array, unit_floats
 from scae.errors import ScaeError
-from scae.evaluation.inference import BATCH
 from scae.geometry import compose
+from scae.inference import BATCH
 from scae.models.stacked import StackedCapsuleAutoencoder
 
 # Images drawn at a time: drawing keeps M layers of each.

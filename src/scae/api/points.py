@@ -9,8 +9,8 @@ from torch import Tensor
 
 from scae.api.arrays import Array, Loaded, Presences, as_tensor, edited
 from scae.errors import ScaeError
-from scae.evaluation.inference import scenes_per_batch
 from scae.geometry import compose
+from scae.inference import scenes_per_batch
 from scae.models import ConstellationAutoencoder
 from scae.models.object_decoder import PoseVotes
 

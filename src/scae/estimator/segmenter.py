@@ -15,7 +15,7 @@ from scae.config import ConstellationDataConfig, ConstellationExperiment
 from scae.data import PointBatches, Scenes, read_points
 from scae.errors import ScaeError
 from scae.estimator.base import Estimator
-from scae.evaluation.inference import run, scenes_per_batch
+from scae.inference import run, scenes_per_batch
 
 BATCH, EPOCHS, MIN_STEPS, MAX_STEPS = 128, 200, 5_000, 60_000
 

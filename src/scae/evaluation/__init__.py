@@ -9,8 +9,8 @@ from scae.evaluation.evaluate import (
     evaluate_images,
     evaluate_scenes,
 )
-from scae.evaluation.inference import presences, segment
 from scae.evaluation.segmentation import score_segmentation
+from scae.inference import presences, segment
 from scae.models import evaluation_mode
 
 __all__ = [

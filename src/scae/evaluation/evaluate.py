@@ -14,11 +14,11 @@ from jaxtyping import Shaped
 
 from scae.config import ConstellationExperiment, Experiment, ImageDataConfig
 from scae.data import NAMES, ImageData, Scenes, check_fits, load_images, load_scenes
-from scae.diagnostics import diagnose_batches
+from scae.diagnostics import diagnose
 from scae.errors import ScaeError
 from scae.evaluation import segmentation
 from scae.evaluation.clustering import PIXEL_RESTARTS, fit_probe, lin_match
-from scae.evaluation.inference import BATCH, presences, segment
+from scae.inference import presences, segment
 from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
 
 GENERATED = "constellations"
@@ -172,8 +172,7 @@ def evaluate_images(
                 scores["lin_pred"][level][protocol] = float(fit_probe(*known).score(*new))
         known, new = (fit["pixels"], fit["labels"]), (score["pixels"], score["labels"])
         pixels[protocol] = lin_match(known, new, clusters, seed, PIXEL_RESTARTS).accuracy
-    like = next(model.parameters())
-    diagnosed = (train if test is None else test).images[:MAX_DIAGNOSED].split(BATCH)
+    diagnosed = (train if test is None else test).images[:MAX_DIAGNOSED]
     return ImageResult(
         dataset=dataset,
         **scores,
@@ -181,7 +180,7 @@ def evaluate_images(
         n_train=len(train),
         n_test=0 if test is None else len(test),
         baselines={"k-means on pixels": pixels},
-        capsules=diagnose_batches(model, ((x.to(like) / 255,) for x in diagnosed)).scalars(),
+        capsules=diagnose(model, (diagnosed,)).scalars(),
         protocols={name: PROTOCOLS[name] for name in pairs},
         seed=seed,
         seconds=round(time.perf_counter() - start, 2),

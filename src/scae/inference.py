@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, evaluation_mode
 
 BATCH = 250
-MAX_SCENES = 1000
 # Attention compares all pairs of a scene's points; this many pairs fit into memory easily.
 MAX_PAIRS = 2**22
 
@@ -20,13 +19,18 @@ MAX_PAIRS = 2**22
 def run(model: nn.Module, function: Callable[..., Any], size: int, *x: Tensor) -> Any:
     """What a function of tensors finds in all examples, `size` of them at a time.
 
-    Tensors are moved to the model's device and type. Results are tensors, or dataclasses of
-    them, with a batch axis; fields marked `shared` in their metadata have none.
+    Tensors are moved to the model's device and type, bytes become floats from 0 to 1. Results
+    are tensors, or dataclasses of them, with a batch axis; fields marked `shared` in their
+    metadata have none.
     """
     like = next(model.parameters())
+
+    def convert(tensor: Tensor) -> Tensor:
+        return tensor.to(like) / 255 if tensor.dtype == torch.uint8 else tensor.to(like)
+
     with evaluation_mode(model):
         batches = zip(*(tensor.split(size) for tensor in x), strict=True)
-        found = [function(*(tensor.to(like) for tensor in batch)) for batch in batches]
+        found = [function(*map(convert, batch)) for batch in batches]
     return map_tensors(torch.cat, found)
 
 
@@ -46,14 +50,14 @@ def map_tensors(function: Callable[[list[Tensor]], Any], values: list[Any]) -> A
 
 def scenes_per_batch(points: int) -> int:
     """How many scenes of `points` points are computed at a time."""
-    return min(MAX_SCENES, max(1, MAX_PAIRS // max(1, points) ** 2))
+    return min(1000, max(1, MAX_PAIRS // max(1, points) ** 2))
 
 
 def presences(
     model: StackedCapsuleAutoencoder, images: UInt8[Tensor, "images channels height width"]
 ) -> tuple[Float[np.ndarray, "images objects"], Float[np.ndarray, "images objects"]]:
     """Prior and posterior object presences of images in bytes."""
-    found = run(model, lambda image: model.object_presences(image / 255), BATCH, images)
+    found = run(model, model.object_presences, BATCH, images)
     return found.prior.cpu().numpy(), found.posterior.cpu().numpy()
 
 
