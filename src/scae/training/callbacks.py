@@ -3,8 +3,11 @@
 import io
 import os
 import signal
+import sys
 import threading
+import time
 import warnings
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,6 +25,8 @@ from scae.training.run_folder import checkpoint_path, checkpoint_paths
 
 # Before this many steps capsules that do nothing are not a symptom yet.
 MIN_WARNING_STEP = 1000
+SECONDS_PER_LINE = 30.0
+"""Time between progress lines where there is no terminal."""
 
 
 class AtomicCheckpoints(TorchCheckpointIO):
@@ -68,6 +73,26 @@ class AverageWeights(WeightAveraging):
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Hand over the average also when a finished training was resumed."""
         self.on_train_end(trainer, pl_module)
+
+
+class ProgressLines(Callback):
+    """Without a terminal: a line on stderr now and then, so that a log file shows progress."""
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Steps and time count from here."""
+        self._step, self._time = trainer.global_step, time.monotonic()
+
+    def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+        """Step, rate, what the bar shows, and the time left at the rate since the last line."""
+        step, steps, seconds = trainer.global_step, trainer.max_steps, time.monotonic() - self._time
+        if seconds < SECONDS_PER_LINE or step == self._step or not trainer.is_global_zero:
+            return
+        rate = (step - self._step) / seconds
+        left = timedelta(seconds=round((steps - step) / rate))
+        shown = "".join(f"{k} {float(v):.4g}, " for k, v in trainer.progress_bar_metrics.items())
+        line = f"step {step:,} of {steps:,}, {rate:.3g} steps/s, {shown}{left} left"
+        print(line, file=sys.stderr, flush=True)
+        self._step, self._time = step, time.monotonic()
 
 
 class SaveAndStop(Callback):

@@ -86,7 +86,7 @@ class CapsuleTraining(pl.LightningModule):
         """The loss of a batch, with noise, loss weights and vote scale of the present step."""
         config, step = self.experiment, self.global_step
         progress = step / config.training.steps
-        torch.manual_seed(step_seed(config.training.seed, step))
+        self._seed(step_seed(config.training.seed, step))
         min_scale = self._set_min_scale(progress)
         terms = self._loss_terms(self.model, *batch)
         loss = terms.total(loss_weights_at(config.loss, config.schedule, progress))
@@ -147,6 +147,11 @@ class CapsuleTraining(pl.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Take over the counters."""
         self.skipped_steps, self.nonfinite_in_a_row = checkpoint["skipped_steps"]
+
+    def _seed(self, seed: int) -> None:
+        # torch.manual_seed formats a stack trace for each kind of device that is absent.
+        on_cpu = self.device.type == "cpu"
+        (torch.default_generator.manual_seed if on_cpu else torch.manual_seed)(seed)
 
     @property
     def _is_log_step(self) -> bool:

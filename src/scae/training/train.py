@@ -24,8 +24,6 @@ from lightning.pytorch.callbacks import (
 )
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
-from torch import Tensor
-
 from scae import models, weights_file
 from scae.config import Experiment
 from scae.data import Batches, training_batches
@@ -33,7 +31,13 @@ from scae.errors import ScaeError
 from scae.kernels.memory import keep_freed_memory
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
 from scae.training import run_folder
-from scae.training.callbacks import AtomicCheckpoints, AverageWeights, Diagnostics, SaveAndStop
+from scae.training.callbacks import (
+    AtomicCheckpoints,
+    AverageWeights,
+    Diagnostics,
+    ProgressLines,
+    SaveAndStop,
+)
 from scae.training.module import CapsuleTraining, StepData
 
 # Longer than any compilation that one process may wait for another to end.
@@ -66,15 +70,14 @@ def train(
     accelerator: str = "auto",
     loggers: Sequence[Logger] | None = None,
     progress: bool = True,
-    start: dict[str, Tensor] | None = None,
 ) -> TrainedRun:
     """Train an experiment's model and fill a run folder.
 
     With `resume`, continue from the newest readable checkpoint in `folder`: the weights are
     bit-identical to those of an uninterrupted run on the same machine. Ctrl-C and SIGTERM
     save first, then raise `KeyboardInterrupt` or `SystemExit` (code 143). `loggers` replaces
-    TensorBoard; CSV files are always written. `progress` shows a bar on a terminal. `start`
-    holds the weights to start from.
+    TensorBoard; CSV files are always written. `progress` shows a bar on a terminal, elsewhere
+    a line now and then.
     """
     training, path = experiment.training, Path(folder).absolute()
     if training.batch % (devices * nodes):
@@ -90,11 +93,8 @@ def train(
     with torch.random.fork_rng(), _quiet_lightning():
         torch.manual_seed(training.seed)
         model = models.build(experiment.model)
-        if start is not None:
-            model.load_state_dict(start)
         module = CapsuleTraining(model, experiment)
         stop, timer = SaveAndStop(path / run_folder.CHECKPOINTS), Timer()
-        bar = progress and sys.stdout.isatty()
         trainer = pl.Trainer(
             accelerator=accelerator,
             devices=devices,
@@ -104,11 +104,11 @@ def train(
             gradient_clip_val=experiment.optimizer.clip,
             max_steps=training.steps,
             log_every_n_steps=training.log_every,
-            callbacks=[*_callbacks(experiment, stop, bar), timer],
+            callbacks=[*_callbacks(experiment, stop, progress), timer],
             logger=_loggers(path) if loggers is None else [_csv(path), *loggers],
             plugins=[AtomicCheckpoints(training.keep)],
             default_root_dir=path,
-            enable_progress_bar=bar,
+            enable_progress_bar=progress and sys.stdout.isatty(),
             enable_model_summary=False,
             use_distributed_sampler=False,
         )
@@ -144,10 +144,11 @@ def _strategy(world: int) -> str | DDPStrategy:
     return DDPStrategy(find_unused_parameters=True, timeout=PROCESS_TIMEOUT)
 
 
-def _callbacks(experiment: Experiment, stop: SaveAndStop, bar: bool) -> list[Callback]:
+def _callbacks(experiment: Experiment, stop: SaveAndStop, progress: bool) -> list[Callback]:
     decay = experiment.optimizer.average
     averaging: list[Callback] = [] if decay is None else [AverageWeights(decay)]
-    shown: list[Callback] = [TQDMProgressBar(refresh_rate=10, leave=True)] if bar else []
+    bar = TQDMProgressBar(refresh_rate=10, leave=True) if sys.stdout.isatty() else ProgressLines()
+    shown: list[Callback] = [bar] if progress else []
     regular = ModelCheckpoint(
         dirpath=stop.checkpoints,
         filename="step{step:09d}",
