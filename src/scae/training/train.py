@@ -24,6 +24,7 @@ from lightning.pytorch.callbacks import (
 )
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
+
 from scae import models, weights_file
 from scae.config import Experiment
 from scae.data import Batches, training_batches
