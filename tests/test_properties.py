@@ -1,17 +1,16 @@
 """Properties that must hold for any input, found by hypothesis."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from scae.config import (
-    ConstellationConfig,
     Form,
     LossWeights,
     NoiseConfig,
@@ -19,7 +18,6 @@ from scae.config import (
     SetTransformerConfig,
     StackedConfig,
 )
-from scae.distributed import _SumOverProcesses
 from scae.errors import ScaeError
 from scae.geometry import (
     compose,
@@ -33,6 +31,7 @@ from scae.losses import loss_terms, printed_posterior_sparsity, two_parts_loss
 from scae.mixtures import explain_parts, explain_points
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, build
 from scae.models.set_transformer import AttentionPooling, SetTransformer
+from small_models import IMAGES, POINTS
 
 seeds = st.integers(0, 2**31 - 1)
 few = settings(max_examples=10, deadline=None)
@@ -51,27 +50,14 @@ def uniform(seed: int, *shape: int) -> Tensor:
     return torch.rand(*shape, generator=generator(seed), dtype=torch.float64)
 
 
-def small_stacked(seed: int = 0, **changes: object) -> StackedCapsuleAutoencoder:
-    torch.manual_seed(seed)
-    defaults: dict = {
-        "image_size": (20, 18),
-        "parts": 5,
-        "objects": 4,
-        "template_size": 5,
-        "special_features": 3,
-        "cnn_channels": (8, 8, 8),
-        "cnn_strides": (2, 1, 1),
-        "set_transformer": SMALL_SET,
-        "capsule_hidden": 16,
-        "capsule_params": 8,
-    }
-    return StackedCapsuleAutoencoder(StackedConfig(**defaults | changes))
+def small_stacked(**changes: object) -> StackedCapsuleAutoencoder:
+    torch.manual_seed(0)
+    return build(replace(IMAGES, **changes))
 
 
 def small_constellation(seed: int = 0, **changes: object) -> ConstellationAutoencoder:
     torch.manual_seed(seed)
-    defaults: dict = {"set_transformer": SMALL_SET, "capsule_hidden": 16, "capsule_params": 8}
-    return ConstellationAutoencoder(ConstellationConfig(**defaults | changes))
+    return build(replace(POINTS, **changes))
 
 
 @few
@@ -105,30 +91,11 @@ def test_similarities_keep_shape(seed: int, degrees: float, scale: float) -> Non
 
 
 @few
-@given(seeds, st.integers(-3, 3), st.integers(-3, 3))
-def test_shifting_a_pose_shifts_the_image(seed: int, right: int, down: int) -> None:
-    model = small_stacked()
-    height, width = model.config.image_size
-    parameters = 0.3 * normal(seed, 1, 5, 6).float()
-    pose = pose_from_parameters(parameters)
-    # A template keeps to the middle: what leaves the canvas cannot be compared.
-    pose = torch.cat([0.4 * pose[..., :2], 0.1 * pose[..., 2:]], -1)
-    shift = torch.tensor([2 * right / (width - 1), 2 * down / (height - 1)])
-    moved = pose + torch.cat([torch.zeros(2, 2), shift[:, None]], 1)
-    presence, colors = torch.ones(1, 5), torch.ones(1, 5, 1)
-    image = model.templates.render(pose, presence, colors).mean()
-    shifted = model.templates.render(moved, presence, colors).mean()
-    expected = torch.roll(image, (down, right), (2, 3))
-    inner = (slice(None), slice(None), slice(3, -3), slice(3, -3))
-    torch.testing.assert_close(shifted[inner], expected[inner], rtol=1e-3, atol=1e-4)
-
-
-@few
 @given(seeds)
 def test_votes_move_with_their_object(seed: int) -> None:
     """V = OV OP: a change of the object's pose changes every vote by the same map."""
     model = small_stacked(noise=NoiseConfig(amplitude=0.0)).double()
-    votes = model.object_decoder(normal(seed, 2, 4, 16))
+    votes = model.object_decoder(normal(seed, 2, 4, 8))
     move = pose_from_parameters(normal(seed + 1, 6))
     moved = compose(compose(move, votes.object_pose)[:, :, None], votes.relation)
     torch.testing.assert_close(moved, compose(move, votes.pose))
@@ -195,7 +162,7 @@ def test_folded_pooling_equals_its_definition(seed: int, form: str, one_head: bo
 @given(seeds)
 def test_votes_of_a_folded_encoding_are_the_same(seed: int) -> None:
     torch.manual_seed(seed % 1000)
-    config = SetTransformerConfig(layers=1, heads=1, width=4, output=16)
+    config = SetTransformerConfig(layers=1, heads=1, width=4, output=8)
     encoder = SetTransformer(3, 4, config).double()
     decoder = small_stacked(noise=NoiseConfig(amplitude=0.0)).double().object_decoder
     x, presence = normal(seed, 2, 7, 3), uniform(seed, 2, 7)
@@ -326,8 +293,8 @@ def test_printed_posterior_sparsity_by_explicit_loops(seed: int) -> None:
 @given(seeds)
 def test_posterior_sparsity_over_objects_by_explicit_loops(seed: int) -> None:
     torch.manual_seed(seed)
-    config = ConstellationConfig(set_transformer=SMALL_SET, posterior_sparsity="objects")
-    model = ConstellationAutoencoder(config).double().eval()
+    config = replace(POINTS, posterior_sparsity="objects")
+    model = build(config).double().eval()
     points = 2 * uniform(seed, 4, 6, 2) - 1
     presence = (uniform(seed + 1, 4, 6) < 0.6).double()
     presence[:, 0] = 1
@@ -346,30 +313,6 @@ def test_posterior_sparsity_over_objects_by_explicit_loops(seed: int) -> None:
     assert float(terms.posterior_between) == pytest.approx(-entropy(mass.sum(0)), rel=1e-5)
 
 
-EXTREMES = {
-    "zeros": lambda *s: torch.zeros(s),
-    "ones": lambda *s: torch.ones(s),
-    "constant": lambda *s: torch.full(s, 0.37),
-    "huge": lambda *s: torch.full(s, 65504.0),
-    "tiny": lambda *s: torch.full(s, 6e-8),
-    "noise": lambda *s: torch.rand(s, generator=generator(0)),
-}
-
-
-@pytest.mark.parametrize("form", ["printed", "released"])
-@pytest.mark.parametrize("alpha", ["learned", "coupled"])
-@pytest.mark.parametrize("extreme", EXTREMES)
-def test_stacked_model_stays_finite(form: Form, alpha: str, extreme: str) -> None:
-    model = small_stacked(
-        image_mixture=form, part_likelihood=form, posterior_sparsity=form, alpha=alpha
-    )
-    image = EXTREMES[extreme](3, 1, *model.config.image_size)
-    loss = loss_terms(model, image).total(LossWeights())
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
-
-
 @pytest.mark.parametrize("logit", [-1e4, 1e4])
 @pytest.mark.parametrize("form", ["mask", "log"])
 def test_presences_of_exactly_zero_and_one(logit: float, form: str) -> None:
@@ -378,7 +321,7 @@ def test_presences_of_exactly_zero_and_one(logit: float, form: str) -> None:
     with torch.no_grad():
         model.part_encoder.pool.bias[..., -1] = logit
         model.object_decoder.bias[..., 6] = -logit
-    image = torch.rand(3, 1, 20, 18, generator=generator(1))
+    image = torch.rand(3, 1, 14, 12, generator=generator(1))
     assert set(model.explain(image).parts.presence.unique().tolist()) <= {0.0, 1.0}
     loss = loss_terms(model, image).total(LossWeights())
     loss.backward()
@@ -386,27 +329,9 @@ def test_presences_of_exactly_zero_and_one(logit: float, form: str) -> None:
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
 
 
-@pytest.mark.parametrize("decoder", ["capsules", "baseline"])
-@pytest.mark.parametrize("form", ["mask", "log"])
-@pytest.mark.parametrize("scale", [0.0, 1.0, 65504.0])
-def test_constellations_stay_finite(decoder: str, form: str, scale: float) -> None:
-    config = SetTransformerConfig(layers=2, heads=2, width=8, output=16, presence=form)
-    model = small_constellation(decoder=decoder, set_transformer=config)
-    points = scale * torch.randn(4, 5, 2, generator=generator(0))
-    presence = torch.ones(4, 5)
-    presence[0] = 0  # an empty scene
-    presence[1, 1:] = 0
-    loss = loss_terms(model, points, presence).total(LossWeights(two_parts=10.0))
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
-    segments = model.segment(points, presence)
-    assert (segments[presence == 0] == -1).all() and (segments[presence == 1] >= 0).all()
-
-
 @pytest.mark.parametrize("alpha", ["learned", "coupled"])
 def test_black_background_explains_black_before_training(alpha: str) -> None:
-    black = torch.zeros(2, 1, 20, 18)
+    black = torch.zeros(2, 1, 14, 12)
     grey, dark = (
         small_stacked(background=background, alpha=alpha).eval() for background in ("grey", "black")
     )
@@ -435,7 +360,7 @@ def test_votes_are_never_surer_than_the_floor(decoder: str) -> None:
 
 
 def test_noise_only_in_training_unless_asked() -> None:
-    image = torch.rand(2, 1, 20, 18, generator=generator(3))
+    image = torch.rand(2, 1, 14, 12, generator=generator(3))
     for in_evaluation in (False, True):
         model = small_stacked(noise=NoiseConfig(in_evaluation=in_evaluation)).eval()
         first, second = model.object_presences(image), model.object_presences(image)
@@ -455,7 +380,7 @@ def test_noise_only_in_training_unless_asked() -> None:
 def test_each_noise_switch_reaches_its_own_logits(switch: str, attribute: str) -> None:
     only = {"part": False, "object": False, "object_part": False} | {switch: True}
     model = small_stacked(noise=NoiseConfig(**only)).train()
-    image = torch.rand(2, 1, 20, 18, generator=generator(3))
+    image = torch.rand(2, 1, 14, 12, generator=generator(3))
     silent = small_stacked(noise=NoiseConfig(amplitude=0.0)).train()
     noisy, quiet = model.explain(image), silent.explain(image)
     for name in ("parts.logit", "votes.object_logit", "votes.part_logit"):
@@ -469,7 +394,7 @@ def test_each_noise_switch_reaches_its_own_logits(switch: str, attribute: str) -
 
 
 def test_stop_gradients_cut_objects_from_poses() -> None:
-    image = torch.rand(2, 1, 20, 18, generator=generator(3))
+    image = torch.rand(2, 1, 14, 12, generator=generator(3))
     only_parts = LossWeights(
         image=0.0, prior_within=0.0, prior_between=0.0, posterior_within=0.0, posterior_between=0.0
     )
@@ -483,26 +408,11 @@ def test_stop_gradients_cut_objects_from_poses() -> None:
         assert float(features) > 0  # special features always learn from the objects (section 2.3)
 
 
-def test_sum_over_processes_has_the_gradient_of_a_sum(tmp_path) -> None:
-    """In a group of one; two processes are in test_training_distributed."""
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
-    try:
-        x = normal(0, 3, 2).requires_grad_()
-        assert torch.autograd.gradcheck(_SumOverProcesses.apply, (x,))
-    finally:
-        dist.destroy_process_group()
-
-
 def test_images_of_another_size_are_refused() -> None:
-    with pytest.raises(ScaeError, match=r"\(1, 28, 28\).*\(1, 20, 18\)"):
+    with pytest.raises(ScaeError, match=r"\(1, 28, 28\).*\(1, 14, 12\)"):
         small_stacked().explain(torch.zeros(2, 1, 28, 28))
     with pytest.raises(ScaeError, match="at least 23x23"):
         build(StackedConfig(image_size=(14, 14)))
-
-
-def test_build_follows_the_configuration() -> None:
-    assert isinstance(build(StackedConfig()), StackedCapsuleAutoencoder)
-    assert isinstance(build(ConstellationConfig()), ConstellationAutoencoder)
 
 
 @pytest.mark.parametrize("encoder", ["attention", "conv", "linear"])
@@ -511,7 +421,7 @@ def test_parts_start_at_the_configured_size_and_presence(encoder: str) -> None:
     noise = NoiseConfig(amplitude=0.0)
     before = small_stacked(part_encoder=encoder, noise=noise)
     after = small_stacked(part_encoder=encoder, noise=noise, **changes)
-    image = torch.rand(3, 1, 20, 18, generator=generator(2))
+    image = torch.rand(3, 1, 14, 12, generator=generator(2))
     shift = after.explain(image).parts.logit - before.explain(image).parts.logit
     torch.testing.assert_close(shift, torch.full_like(shift, 2.0))
     black = torch.zeros_like(image)
@@ -520,13 +430,13 @@ def test_parts_start_at_the_configured_size_and_presence(encoder: str) -> None:
     torch.testing.assert_close(
         size, torch.full_like(size, torch.sigmoid(torch.tensor(-1.0)) + 0.01)
     )
-    alpha = after.templates.alpha_logits
+    alpha = after.templates.alpha_logits.detach()
     assert float(alpha[0, 2, 2]) == 3.0 and float(alpha.min()) < 0.1
 
 
 def test_vote_scales_follow_the_floor() -> None:
     model = small_stacked(min_scale=0.02).eval()
-    image = torch.rand(3, 1, 20, 18, generator=generator(2))
+    image = torch.rand(3, 1, 14, 12, generator=generator(2))
     low = model.explain(image).votes.scale
     model.object_decoder.min_scale.fill_(0.5)
     torch.testing.assert_close(model.explain(image).votes.scale, low + 0.48)
@@ -544,13 +454,3 @@ def test_scenes_are_explained_whatever_their_units(seed: int, unit: float, shift
     torch.testing.assert_close(there.scene_votes().points, moved, rtol=1e-6, atol=1e-6)
     scale = unit * here.scene_votes().scale
     torch.testing.assert_close(there.scene_votes().scale, scale, rtol=1e-6, atol=1e-9)
-
-
-def test_empty_scenes_and_single_points_are_explained() -> None:
-    model, points = small_constellation().eval(), torch.full((3, 5, 2), 7.0)
-    presence = torch.zeros(3, 5)
-    presence[1, 0] = 1
-    presence[2] = 1  # all points coincide
-    explanation = model.explain(points, presence)
-    assert torch.isfinite(explanation.mixture.log_likelihood).all()
-    assert torch.isfinite(explanation.scene_votes().points).all()
