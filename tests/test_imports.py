@@ -24,6 +24,7 @@ ROOMS = [
     {"training"},
     {"evaluation"},
     {"api"},
+    {"gallery"},
     {"prediction"},
     {"export"},
     {"estimator", "hub"},

@@ -1,6 +1,9 @@
 """Predictions: stable cluster numbers, tables of images and points, sentences for mistakes."""
 
+import re
+from base64 import b64decode
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,10 @@ from PIL import Image
 
 from scae.api import Loaded, load_model
 from scae.config import ImageDataConfig
+from scae.data import from_arrays
 from scae.errors import ScaeError
 from scae.evaluation import fit_kmeans, presences
+from scae.gallery import GALLERY, write_gallery
 from scae.prediction import CLUSTERS, keep_clusters, predict, read_clusters
 from scae.weights_file import save_weights
 from small_models import IMAGE_EXPERIMENT, image_capsules, point_capsules
@@ -35,7 +40,7 @@ def clusters_of(loaded: Loaded, data: object) -> list[object]:
 
 def test_kept_clusters_give_stable_numbers_one_by_one(run: Loaded, tmp_path: Path) -> None:
     assert read_clusters(tmp_path) is None
-    assert keep_clusters(run).name == CLUSTERS
+    assert keep_clusters(run) == tmp_path / GALLERY
     prior, _ = presences(run.model, torch.from_numpy(IMAGES)[:, None])
     expected = fit_kmeans(prior, 2).predict(prior).tolist()
     found = predict(run, str(tmp_path / "train.npz"))
@@ -58,8 +63,27 @@ def test_without_kept_clusters_a_note_says_so(run: Loaded, tmp_path: Path) -> No
     other = predict(run, IMAGES, clusters=3)
     assert "keeps no 3 clusters" in other.note and set(other.sizes) == {0, 1, 2}
     other.write(tmp_path / "out.csv")
+    assert (tmp_path / GALLERY).is_file()
     head, *rows = (tmp_path / "out.csv").read_text().splitlines()
     assert head == "file,cluster,strongest_object,presence" and len(rows) == 30
+
+
+def test_the_gallery_shows_each_cluster_with_the_nearest_first(tmp_path: Path) -> None:
+    grey = np.arange(60, dtype=np.uint8)  # image i is of grey i
+    data = from_arrays(np.broadcast_to(grey[:, None, None], (60, 6, 5)), name="<greys>")
+    prior = np.linspace(0, 1, 60)[:, None].astype(np.float32)
+    centres = np.array([[0.1], [0.9], [5.0]], np.float32)
+    text = write_gallery(tmp_path / GALLERY, "a & b", data, prior, centres).read_text()
+    assert "a &amp; b" in text and "&lt;greys&gt;" in text and "://" not in text
+    found = [
+        [Image.open(BytesIO(b64decode(uri))) for uri in re.findall(r"base64,([^\"]+)", section)]
+        for section in text.split("<section")[1:]
+    ]
+    assert [len(pictures) for pictures in found] == [30, 30, 0]
+    assert found[0][0].size == (5, 6) and ">30 images, 50.0 %<" in text
+    for pictures, centre in zip(found, centres[:, 0], strict=True):
+        greys = np.array([picture.getpixel((0, 0)) for picture in pictures])
+        assert (np.diff(np.abs(greys / 59 - centre)) > -1e-6).all()
 
 
 def test_bad_input_is_one_sentence(run: Loaded, tmp_path: Path) -> None:

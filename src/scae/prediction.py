@@ -7,7 +7,7 @@ even one by one, get the same numbers as those it was trained on.
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from scae.data.folder import SUFFIXES, read_image
 from scae.errors import ScaeError
 from scae.evaluation import fit_kmeans, presences, segment
 from scae.evaluation.evaluate import GENERATED, MAX_SCENES, SCENES_SEED
+from scae.gallery import GALLERY, write_gallery
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
 from scae.weights_file import read_tensors
 
@@ -42,6 +43,8 @@ class Prediction:
     rows: list[Row]
     note: str = ""
     """What a reader of the table has to know, if anything."""
+    gallery: Callable[[Path], Path] | None = None
+    """Writes `clusters.html`, where there are clusters."""
 
     @property
     def sizes(self) -> dict[int, int]:
@@ -49,13 +52,14 @@ class Prediction:
         column = 1 if self.header[1] == "cluster" else -1
         return dict(sorted(Counter(int(row[column]) for row in self.rows).items()))
 
-    def write(self, path: Path) -> None:
-        """Write a CSV file, whole or not at all."""
+    def write(self, path: Path) -> list[Path]:
+        """Write a CSV file, whole or not at all, and `clusters.html` beside it."""
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.header)
         writer.writerows(self.rows)
         files.write_text(path, text.getvalue())
+        return [path, self.gallery(path.with_name(GALLERY))] if self.gallery else [path]
 
 
 def write_clusters(folder: Path, centres: Centres) -> Path:
@@ -78,14 +82,19 @@ def read_clusters(folder: Path | None) -> Centres | None:
 def keep_clusters(
     loaded: Loaded, data_dir: Path | None = None, clusters: int | None = None, seed: int = 0
 ) -> Path:
-    """Fit clusters on the training images of an image model and write them to its folder."""
+    """Fit clusters on the images of an image model's data set; keep them in its folder.
+
+    `clusters.html` beside them shows what they hold. Returns its path.
+    """
     model, data = loaded.model, loaded.experiment.data
     assert isinstance(model, StackedCapsuleAutoencoder) and isinstance(data, ImageDataConfig)
     if loaded.folder is None:
         raise ScaeError("Clusters are kept beside the weights of a model; save it first.")
-    prior, _ = presences(model, load_images(data, None, data_dir).images)
-    kmeans = fit_kmeans(prior, clusters or model.config.classes, seed)
-    return write_clusters(loaded.folder, kmeans.cluster_centers_)
+    images = load_images(data, None, data_dir)
+    prior, _ = presences(model, images.images)
+    centres = fit_kmeans(prior, clusters or model.config.classes, seed).cluster_centers_
+    write_clusters(loaded.folder, centres)
+    return write_gallery(loaded.folder / GALLERY, loaded.experiment.name, images, prior, centres)
 
 
 def assign_clusters(
@@ -130,7 +139,11 @@ def predict(
         for name, cluster, p in zip(names, found, prior, strict=True)
     ]
     header = ("file", "cluster", "strongest_object", "presence")
-    return Prediction(header, rows, note)
+
+    def gallery(path: Path) -> Path:
+        return write_gallery(path, loaded.experiment.name, images, prior, centres)
+
+    return Prediction(header, rows, note, gallery)
 
 
 def read_files(paths: Sequence[str | Path], size: int | None = None) -> ImageData:

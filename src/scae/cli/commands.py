@@ -74,7 +74,7 @@ def predict(
 
     Images go to the nearest of the clusters that the model keeps, so numbers are stable. The
     columns are file, cluster, strongest_object and presence; for point sets scene, point, x, y
-    and object.
+    and object. Of images, clusters.html beside the file shows examples of each cluster.
 
     Args:
         data: Image or folder of images, .npz or .npy file, CSV of points, or a data set's name.
@@ -86,10 +86,12 @@ def predict(
     from scae.prediction import predict
 
     found = predict(load_model(model), data, clusters=clusters, seed=seed)
-    found.write(out)
+    _, *gallery = found.write(out)
     sizes = ", ".join(f"{group}: {size}" for group, size in found.sizes.items())
-    text = f"{len(found.rows)} rows in {out} ({sizes})\n{found.note}".rstrip()
+    lines = [f"{len(found.rows)} rows in {out} ({sizes})", *map(str, gallery), found.note]
+    text = "\n".join(filter(None, lines))
     summary = {"out": out, "rows": len(found.rows), "sizes": found.sizes, "note": found.note}
+    summary["gallery"] = gallery[0] if gallery else None
     return Answer(summary, text)
 
 

@@ -55,6 +55,8 @@ def train(arguments: list[str]) -> Answer | None:
     lines = [f"Trained {summary['steps']:,} steps in {summary['seconds']:.0f} s"]
     if summary["evaluation"]:
         lines += ["", score_table(options.experiment, summary["evaluation"]), ""]
+    if summary["clusters"]:
+        lines += [f"Clusters: {summary['clusters']}"]
     lines += [f"Report: {summary['report']}", f"Next:   scae explore {summary['folder']}"]
     return Answer(summary, "\n".join(lines))
 
@@ -125,10 +127,11 @@ def _train(options: Train[Any]) -> dict[str, Any] | None:
 
         result = evaluate(run.model, experiment, data_dir=data_dir)
         files.write_json(run.folder / "evaluation.json", result.to_dict())
+    gallery = None
     if isinstance(experiment, ImageExperiment):
         from scae.prediction import keep_clusters
 
-        keep_clusters(loaded, data_dir)
+        gallery = keep_clusters(loaded, data_dir)
     if options.figures:
         from scae.figures import make_figures
 
@@ -138,6 +141,7 @@ def _train(options: Train[Any]) -> dict[str, Any] | None:
     return {
         "folder": run.folder,
         "report": write_report(run.folder, loaded, result),
+        "clusters": gallery,
         "steps": run.steps,
         "skipped_steps": run.skipped_steps,
         "seconds": round(run.seconds, 1),
