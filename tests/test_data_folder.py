@@ -40,14 +40,15 @@ def test_splits(tmp_path: Path) -> None:
     refuse(lambda: load_images(str(tmp_path), "train+test"), "differ in image size")
 
 
-def test_resizes_and_blends_transparency_over_black(tmp_path: Path) -> None:
+def test_mixed_sizes_colours_and_transparency(tmp_path: Path) -> None:
     pixels = data_files.write_image(tmp_path / "a.png", (8, 8), "RGBA")
-    data_files.write_image(tmp_path / "b.jpg", (20, 10), "RGB")
-    refuse(lambda: load_images(str(tmp_path)), str(tmp_path / "b.jpg"), "(3, 10, 20)", "data.size")
-    data = load_images(ImageDataConfig(name=str(tmp_path), size=8))
-    assert data.images.shape == (2, 3, 8, 8)
-    blended = pixels[..., :3] * (pixels[..., 3:] / 255.0)
-    np.testing.assert_allclose(data.images[0].permute(1, 2, 0), blended, atol=1)
+    grey = data_files.write_image(tmp_path / "b.png", (8, 8), "L")
+    images = load_images(str(tmp_path)).images.permute(0, 2, 3, 1)
+    np.testing.assert_allclose(images[0], pixels[..., :3] * (pixels[..., 3:] / 255.0), atol=1)
+    np.testing.assert_array_equal(images[1], np.stack([grey] * 3, -1))
+    data_files.write_image(path := tmp_path / "c.jpg", (20, 10))
+    refuse(lambda: load_images(str(tmp_path)), str(path), "10 pixels high and 20 wide", "data.size")
+    assert load_images(ImageDataConfig(str(tmp_path), size=8)).images.shape == (3, 3, 8, 8)
 
 
 def claims_9000_pixels() -> bytes:
@@ -74,13 +75,15 @@ def test_unreadable_images_are_left_out_and_named(tmp_path: Path) -> None:
         claims_9000_pixels(): "9000x9000",
     }.items():
         path.write_bytes(content)
-        with pytest.warns(UserWarning, match=rf"left out 1 of 3 images.*1\.png.*{words}"):
+        with pytest.warns(UserWarning, match=rf"1 of 3 images .*1\.png.*{words}"):
             data = load_images(str(tmp_path))
         assert data.files == ("a/1.png", "b/2.png") and data.labels.tolist() == [0, 1]
+        strict = ImageDataConfig(str(tmp_path), strict=True)
+        refuse(lambda c=strict: load_images(c), "1 of 3 images", str(path), words)
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:
     refuse(lambda: load_images(str(tmp_path)), str(tmp_path), "no images")
     refuse(lambda: load_images(str(tmp_path / "none")), "none", "neither a data set")
     (tmp_path / "a.png").write_bytes(b"nothing")
-    refuse(lambda: load_images(str(tmp_path)), "None of 1 images", "a.png")
+    refuse(lambda: load_images(str(tmp_path)), "1 of 1 images", "a.png")

@@ -29,6 +29,7 @@ Steps = Annotated[int, Field(ge=1, le=2**40)]
 
 PoseKind = Literal["affine", "similarity"]
 Form = Literal["printed", "released"]
+Pattern = Literal["square", "triangle", "pentagon", "L"]
 Class = TypeVar("Class", bound=type)
 
 
@@ -277,6 +278,8 @@ class ImageDataConfig:
     """Pad images to a square canvas of this many pixels (40 for 40x40 MNIST)."""
     shift: Annotated[int, Field(ge=0)] = 0
     """Shift images on the canvas by up to this many pixels each way (6 for 40x40 MNIST)."""
+    strict: bool = False
+    """Refuse a folder with images that cannot be read, instead of leaving them out."""
 
 
 @dataclass
@@ -285,7 +288,7 @@ class ConstellationDataConfig:
 
     name: str = "constellations"
     """`constellations` (generated), or a path to a CSV or .npz file of point sets."""
-    patterns: Annotated[tuple[str, ...], Field(min_length=1)] = ("square", "triangle", "square")
+    patterns: Annotated[tuple[Pattern, ...], Field(min_length=1)] = ("square", "triangle", "square")
     """Patterns a scene may contain, each kept with probability `keep`."""
     keep: Share = 0.5
     """Probability of each pattern. Paper: 0.5."""

@@ -21,7 +21,7 @@ from scae import files
 from scae.api import Loaded
 from scae.config import ConstellationExperiment, ImageDataConfig
 from scae.data import NAMES, ImageData, check_fits, from_arrays, load_images, load_scenes
-from scae.data.folder import SUFFIXES, read_image
+from scae.data.folder import SUFFIXES, read_image, stack_images
 from scae.errors import ScaeError
 from scae.evaluation import fit_kmeans, presences, segment
 from scae.evaluation.evaluate import GENERATED, MAX_SCENES, SCENES_SEED
@@ -147,12 +147,10 @@ def predict(
 
 
 def read_files(paths: Sequence[str | Path], size: int | None = None) -> ImageData:
-    """Image files of one shape, in the order given."""
-    images = [read_image(Path(path), size) for path in paths]
-    for path, image in zip(paths, images, strict=True):
-        if image.shape != images[0].shape:
-            raise ScaeError(f"Image {path} differs in size or colour from {paths[0]}.")
-    return replace(from_arrays(np.stack(images), name="files"), files=tuple(map(str, paths)))
+    """Image files of one size, in the order given."""
+    found = [Path(path) for path in paths]
+    images = stack_images(found, [read_image(path, size) for path in found])
+    return replace(from_arrays(images, name="files"), files=tuple(map(str, paths)))
 
 
 def _images(loaded: Loaded, data: Any, data_dir: Path | None) -> ImageData:

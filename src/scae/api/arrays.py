@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from scae.config import Experiment
+from scae.data.images import as_tensor
 from scae.errors import ScaeError
 from scae.inference import map_tensors, run
 from scae.models import CapsuleModel
@@ -45,22 +46,6 @@ class Presences:
 
     prior: Float[Array, "batch objects"]  # a_k max_m a_{k,m}, what it claims: clustered
     posterior: Float[Array, "batch objects"]  # how many parts (or points) it explains
-
-
-def as_tensor(array: Any, name: str = "the explanation") -> Tensor:
-    """A tensor of numbers from a tensor, an array or anything numpy can read."""
-    if isinstance(array, Tensor) and not array.is_complex():
-        return array.detach()
-    try:
-        values = np.asarray(array)
-        if values.dtype.kind not in "biuf":
-            raise ValueError(f"it holds {values.dtype}")
-        # A copy: torch refuses negative strides and warns about read-only arrays.
-        return torch.from_numpy(np.array(values, order="C"))
-    except (ValueError, TypeError) as error:
-        raise ScaeError(
-            f"{name} cannot be read as an array of numbers: {str(error)[:100]}."
-        ) from None
 
 
 def edited(value: Any, like: Tensor, name: str) -> Tensor:

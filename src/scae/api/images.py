@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae.api.arrays import Array, Loaded, Presences, as_tensor, edited
-from scae.data.images import image_array, unit_floats
+from scae.api.arrays import Array, Loaded, Presences, edited
+from scae.data.images import as_tensor, image_array, unit_floats
 from scae.errors import ScaeError
 from scae.geometry import compose
 from scae.inference import BATCH

@@ -14,13 +14,12 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int64
 
-from scae.config import ConstellationDataConfig
+from scae.config import ConstellationDataConfig, Pattern
 from scae.data.points import Scenes, global_range
 from scae.data.streams import SCENE, stream
-from scae.errors import ScaeError
 
 # Squares and triangles have the release's coordinates and order: side 2 around (2, 2).
-PATTERNS: dict[str, tuple[tuple[float, float], ...]] = {
+PATTERNS: dict[Pattern, tuple[tuple[float, float], ...]] = {
     "square": ((3, 3), (1, 1), (3, 1), (1, 3)),
     "triangle": ((1, 2), (3, 1), (3, 3)),
     "pentagon": tuple(
@@ -50,26 +49,9 @@ class Draws:
     """Standard normal noise, in the order before shuffling."""
 
 
-def corners_of(pattern: str) -> Float[np.ndarray, "corners 2"]:
-    """Corners of a named pattern, or of a user's own written as "x,y x,y ..."."""
-    if pattern in PATTERNS:
-        return np.array(PATTERNS[pattern], np.float64)
-    try:
-        pairs = [corner.split(",") for corner in pattern.split()]
-        corners = np.array([[float(x), float(y)] for x, y in pairs], np.float64)
-    except ValueError:
-        corners = np.empty((0, 2))
-    if len(corners) == 0 or not np.isfinite(corners).all():
-        raise ScaeError(
-            f"Pattern {pattern!r} is neither one of {', '.join(PATTERNS)} nor a list of corners "
-            'such as "1,1 1,3 3,1".'
-        )
-    return corners
-
-
 def draw(config: ConstellationDataConfig, rng: np.random.Generator, count: int) -> Draws:
     """Random numbers for `count` scenes."""
-    patterns, points = len(config.patterns), sum(len(corners_of(p)) for p in config.patterns)
+    patterns, points = len(config.patterns), sum(len(PATTERNS[p]) for p in config.patterns)
     return Draws(
         rotation=rng.random((count, patterns)),
         scale=rng.random((count, patterns)),
@@ -82,7 +64,7 @@ def draw(config: ConstellationDataConfig, rng: np.random.Generator, count: int) 
 
 def arrange(config: ConstellationDataConfig, draws: Draws) -> Scenes:
     """Scenes that follow from given random numbers; mapped by one range if so configured."""
-    corners = [corners_of(p) for p in config.patterns]
+    corners = [np.array(PATTERNS[p], np.float64) for p in config.patterns]
     owner = np.repeat(np.arange(len(corners)), [len(c) for c in corners])  # (points,)
     angle = np.deg2rad(config.max_rotation) * (2 * draws.rotation - 1)  # (scenes, patterns)
     low, high = config.scale

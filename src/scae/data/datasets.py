@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -31,20 +31,14 @@ class Dataset:
     classes: tuple[str, ...] = ()
 
     def find(self, folder: Path, split: str) -> list[Path]:
-        """Files of a split; empty when some are missing."""
+        """Files of a split in the order of their numbers; empty when some are missing."""
         for form in self.files[split]:
-            found = [_plain_or_gzipped(folder, name) for name in form.split(" and ")]
+            names = form.split(" and ")
+            found = [[*folder.glob(name)] or [*folder.glob(f"{name}.gz")] for name in names]
             if all(found):
-                return [path for paths in found for path in paths]
+                ordered = (sorted(paths, key=lambda p: (len(p.name), p.name)) for paths in found)
+                return [path for paths in ordered for path in paths]
         return []
-
-
-def _plain_or_gzipped(folder: Path, name: str) -> list[Path]:
-    """Files of a name or pattern in the order of their numbers."""
-    for pattern in (name, f"{name}.gz"):
-        if found := sorted(folder.glob(pattern), key=lambda path: (len(path.name), path.name)):
-            return found
-    return []
 
 
 def _idx(url: str, *md5: str) -> Dataset:
@@ -119,8 +113,6 @@ class DatasetStatus:
     state: str
     """Built in, missing, found, or once read: complete, partial or broken."""
     detail: str
-    files: tuple[str, ...] = ()
-    images: int | None = None
 
 
 def data_folder(data_dir: Path | str | None = None) -> Path:
@@ -155,9 +147,9 @@ def find_files(
         raise ScaeError(f"{problem}; get them from {dataset.url}.")
     import pooch
 
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
     for file, md5 in dataset.md5.items():
         if file.removesuffix(".gz") in needed:
-            downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
             try:
                 pooch.retrieve(dataset.url + file, f"md5:{md5}", file, folder, None, downloader)
             except (OSError, ValueError) as error:  # requests' errors are OSErrors
@@ -185,35 +177,34 @@ def read_split(name: str, split: str, data_dir: Path | str | None = None) -> Ima
     dataset = DATASETS.get(MADE_FROM.get(name, name))
     if dataset is None:
         pixels, labels = readers.read_digits(split)
-        return ImageData(torch.from_numpy(pixels), torch.from_numpy(labels), name, split)
-    pixels, labels = dataset.read(find_files(name, split, data_dir), split)
-    images, classes = torch.from_numpy(pixels), torch.from_numpy(labels)
+    else:
+        pixels, labels = dataset.read(find_files(name, split, data_dir), split)
+    images = torch.from_numpy(pixels)
     if name == "affnist-style":
         images = affine_style(images, split)
-    return ImageData(images, classes, name, split, dataset.classes, (), dataset.counts[split])
+    classes = dataset.classes if dataset else ()
+    return ImageData(images, torch.from_numpy(labels), name, split, classes)
 
 
 def dataset_status(data_dir: Path | str | None = None, read: bool = False) -> list[DatasetStatus]:
     """Every split of every data set: what is there; with `read`, whether it can be read."""
     root = data_folder(data_dir)
-    return [_status(name, split, root, read) for name in NAMES for split in SPLITS]
+    pairs = [(name, split) for name in NAMES for split in SPLITS]
+    return [DatasetStatus(name, split, *_state(name, split, root, read)) for name, split in pairs]
 
 
-def _status(name: str, split: str, root: Path, read: bool) -> DatasetStatus:
+def _state(name: str, split: str, root: Path, read: bool) -> tuple[str, str]:
     original = MADE_FROM.get(name, name)
     if original not in DATASETS:
-        return DatasetStatus(name, split, "built in", "needs no files")
+        return "built in", "needs no files"
     dataset, folder = DATASETS[original], root / original
-    paths = tuple(str(path) for path in dataset.find(folder, split))
-    if not paths:
-        detail = f"{' or '.join(dataset.files[split])} not in {folder}"
-        return DatasetStatus(name, split, "missing", detail)
-    found = DatasetStatus(name, split, "found", f"in {folder}", paths)
+    if not dataset.find(folder, split):
+        return "missing", f"{' or '.join(dataset.files[split])} not in {folder}"
     if not read or original != name:
-        return found
+        return "found", f"in {folder}"
     try:
-        data = read_split(name, split, root)
+        found = len(read_split(name, split, root))
     except ScaeError as error:
-        return replace(found, state="broken", detail=str(error))
-    state = "complete" if len(data) == data.published else "partial"
-    return replace(found, state=state, detail=data.summary, images=len(data))
+        return "broken", str(error)
+    count = dataset.counts[split]
+    return "complete" if found == count else "partial", f"{found} of {count} images in {folder}"

@@ -1,6 +1,7 @@
 """A folder of images: `*.png` and the like, classes as sub-folders, splits above those."""
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,17 @@ MODES = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 MAX_PIXELS = 1 << 25
 SPLITS = ("train", "test", "validation")
 
+Pixels = UInt8[np.ndarray, "channels height width"]
 
-def load_folder(folder: Path, split: str, size: int | None = None) -> ImageData:
+
+def load_folder(
+    folder: Path, split: str, size: int | None = None, strict: bool = False
+) -> ImageData:
     """All images of a folder, in the order of their names.
 
     Sub-folders are classes. If `train` or `test` are among the sub-folders they are splits;
     otherwise any split is the whole folder. With `size`, images are resized to a square.
-    Images that cannot be read are left out with a warning.
+    Images that cannot be read are left out with a warning, or refused if `strict`.
     """
     splits = [name for name in SPLITS if (folder / name).is_dir()]
     if splits and split not in splits:
@@ -43,29 +48,26 @@ def load_folder(folder: Path, split: str, size: int | None = None) -> ImageData:
     files += [(path, i) for i, found in enumerate(classes.values()) for path in found]
     if not files:
         raise ScaeError(f"Folder {base} holds no images ({', '.join(sorted(SUFFIXES))}).")
-    images: list[np.ndarray] = []
+    images: list[Pixels] = []
     kept: list[tuple[Path, int]] = []
-    problems: list[str] = []
+    problems: dict[str, ScaeError] = {}
     for path, label in files:
         try:
-            image = read_image(path, size)
+            images.append(read_image(path, size))
+            kept.append((path, label))
         except ScaeError as error:
-            problems.append(str(error))
-            continue
-        if images and image.shape != images[0].shape:
-            raise ScaeError(
-                f"Image {path} has (channels, height, width) {image.shape}, but {kept[0][0].name} "
-                f"has {images[0].shape}; set --data.size, or convert images to one mode."
-            )
-        images.append(image)
-        kept.append((path, label))
-    if not images:
-        raise ScaeError(f"None of {len(files)} images can be read, the first since: {problems[0]}")
+            problems[path.name] = error
     if problems:
-        left_out = f"left out {len(problems)} of {len(files)} images, the first since: "
-        warnings.warn(left_out + problems[0], stacklevel=2)
+        names = ", ".join([*list(problems)[:3], *(["..."] if len(problems) > 3 else [])])
+        sentence = (
+            f"{len(problems)} of {len(files)} images in {folder} cannot be read ({names}); "
+            f"the first: {next(iter(problems.values()))}"
+        )
+        if strict or not images:
+            raise ScaeError(sentence)
+        warnings.warn(f"Left out: {sentence}", stacklevel=2)
     return ImageData(
-        torch.from_numpy(np.stack(images)),
+        torch.from_numpy(stack_images([path for path, _ in kept], images)),
         torch.tensor([label for _, label in kept]) if classes else None,
         str(folder),
         split if splits else "all",
@@ -74,7 +76,7 @@ def load_folder(folder: Path, split: str, size: int | None = None) -> ImageData:
     )
 
 
-def read_image(path: Path, size: int | None = None) -> UInt8[np.ndarray, "channels height width"]:
+def read_image(path: Path, size: int | None = None) -> Pixels:
     """One image as bytes, grey or RGB, resized to a square if `size` is given."""
     with reading(path, "an image"), Image.open(path, formats=FORMATS) as image:
         if image.width * image.height > MAX_PIXELS:
@@ -87,6 +89,21 @@ def read_image(path: Path, size: int | None = None) -> UInt8[np.ndarray, "channe
         if size is not None and upright.size != (size, size):
             upright = upright.resize((size, size), Image.Resampling.BICUBIC)
         return np.moveaxis(np.atleast_3d(np.asarray(upright)), 2, 0)
+
+
+def stack_images(
+    paths: Sequence[Path], images: Sequence[UInt8[np.ndarray, "_ _ _"]]
+) -> UInt8[np.ndarray, "images channels height width"]:
+    """Images of one size in one array; if some have colours, grey ones become RGB."""
+    size = images[0].shape[1:]
+    for path, image in zip(paths, images, strict=True):
+        if image.shape[1:] != size:
+            raise ScaeError(
+                f"Image {path} is {image.shape[1]} pixels high and {image.shape[2]} wide, but "
+                f"{paths[0].name} {size[0]} and {size[1]}; resize all with --data.size."
+            )
+    channels = max(len(image) for image in images)
+    return np.stack([np.broadcast_to(image, (channels, *size)) for image in images])
 
 
 def _image_files(folder: Path) -> list[Path]:

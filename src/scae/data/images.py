@@ -31,8 +31,6 @@ class ImageData:
     """Class names in the order of the labels; empty when the labels are plain numbers."""
     files: tuple[str, ...] = ()
     """File name of each image, for data read from a folder."""
-    published: int | None = None
-    """Images in the published split; `summary` says so when there are fewer."""
 
     def __len__(self) -> int:
         return len(self.images)
@@ -44,12 +42,11 @@ class ImageData:
 
     @property
     def summary(self) -> str:
-        """One line: how many images were found and of what shape."""
+        """One line: how many images there are and of what shape."""
         count, channels, height, width = self.images.shape
-        of = f" of {self.published}" if self.published and self.published != count else ""
         labels = "no labels" if self.labels is None else f"{len(self.labels.unique())} classes"
         shape = f"{height}x{width}x{channels}"
-        return f"{self.name} {self.split}: {count}{of} images of {shape}, {labels}"
+        return f"{self.name} {self.split}: {count} images of {shape}, {labels}"
 
     def floats(
         self, start: int = 0, stop: int | None = None
@@ -91,7 +88,7 @@ def image_array(
     may be 1 or 3 channels; with both, only images of that kind are taken, and also a single
     one. `name` stands for the images in error messages.
     """
-    pixels = _pixels(value, name)
+    pixels = _unit_or_bytes(as_tensor(value, name), name)
     layouts: list[Tensor] = []
     if pixels.ndim == 4:
         layouts = [pixels.movedim(3, 1), pixels]
@@ -110,6 +107,38 @@ def image_array(
     )
 
 
+def as_tensor(value: Any, name: str = "the array") -> Shaped[Tensor, "*shape"]:
+    """A tensor from a tensor, an array or nested lists of numbers."""
+    if isinstance(value, Tensor) and not value.is_complex():
+        return value.detach()
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError):
+        array = np.array(None)  # rows of different lengths
+    if array.dtype.kind not in "biuf":
+        raise ScaeError(f"{name} is not one array of numbers, but of {array.dtype}.")
+    # Torch lacks some of numpy's types, negative strides and read-only memory.
+    if array.dtype not in (np.bool_, np.uint8, np.float32):
+        array = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+
+
+def _unit_or_bytes(pixels: Tensor, name: str) -> Tensor:
+    """Pixels as uint8, or as float32 in [0, 1]."""
+    if pixels.dtype == torch.bool:
+        return pixels.to(torch.uint8) * 255
+    if pixels.dtype == torch.uint8 or pixels.numel() == 0:
+        return pixels
+    top, slack = (1, SLACK) if pixels.is_floating_point() else (255, 0)
+    low, high = (float(x) for x in pixels.aminmax())
+    if not (low >= -slack and high <= top + slack):  # false for NaN
+        raise ScaeError(
+            f"{name} has values from {low:g} to {high:g}; expected whole numbers from 0 to 255 or "
+            "floats from 0 to 1."
+        )
+    return pixels.float().clamp(0, 1) if pixels.is_floating_point() else pixels.to(torch.uint8)
+
+
 def unit_floats(images: Shaped[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Bytes as float32 in [0, 1]; floats stay as they are."""
     return images if images.is_floating_point() else images.float().div_(255.0)
@@ -124,31 +153,3 @@ def whole_labels(
     if not numbers or not ((flat >= 0) & (flat <= top) & (flat == np.floor(flat))).all():
         raise ScaeError(f"{name} does not hold {count} labels, whole numbers from 0 to {top}.")
     return flat.astype(np.int64)
-
-
-def _pixels(value: Any, name: str) -> Tensor:
-    """A tensor of uint8, or of float32 in [0, 1], of the same shape."""
-    if not isinstance(value, Tensor):
-        try:
-            value = np.asarray(value)
-        except ValueError:
-            value = np.array(None)  # rows of different lengths
-        if value.dtype.kind not in "biuf":
-            raise ScaeError(f"{name} is not one array of numbers, but of {value.dtype}.")
-        if value.dtype not in (np.uint8, np.bool_):  # torch lacks some of numpy's types
-            with np.errstate(over="ignore"):
-                value = value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
-        value = torch.from_numpy(np.require(value, requirements=["C", "W"]))
-    pixels: Tensor = value.detach()
-    if pixels.dtype == torch.bool:
-        return pixels.to(torch.uint8) * 255
-    if pixels.dtype == torch.uint8 or pixels.numel() == 0:
-        return pixels
-    top, slack = (1, SLACK) if pixels.is_floating_point() else (255, 0)
-    low, high = (float(x) for x in pixels.aminmax())
-    if not (low >= -slack and high <= top + slack):  # false for NaN
-        raise ScaeError(
-            f"{name} has values from {low:g} to {high:g}; expected whole numbers from 0 to 255 or "
-            "floats from 0 to 1."
-        )
-    return pixels.float().clamp(0, 1) if pixels.is_floating_point() else pixels.to(torch.uint8)

@@ -5,11 +5,12 @@ the batches it would have seen, and any process can compute its own rows.
 """
 
 import hashlib
+import warnings
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
@@ -62,20 +63,17 @@ class StoredBatches:
     def __init__(self, data: ImageData | Scenes, seed: int) -> None:
         self.name, self.fingerprint = data.name, data.fingerprint
         self.seed, self._count = seed, len(data)
-        self._cached: tuple[int, np.ndarray] | None = None
+        self._order = lru_cache(1)(lambda epoch: stream(seed, ORDER, epoch).permutation(len(data)))
 
     def indices(self, step: int, size: int) -> Int64[Tensor, " size"]:
         """Examples of the global batch at `step`."""
-        count = self._count
-        if count < size:
+        if self._count < size:
             raise ScaeError(
-                f"Data {self.name!r} has {count} examples, fewer than one batch of {size}; "
+                f"Data {self.name!r} has {self._count} examples, fewer than one batch of {size}; "
                 "use a smaller --training.batch or more data."
             )
-        epoch, position = divmod(step, count // size)
-        if self._cached is None or self._cached[0] != epoch:
-            self._cached = epoch, stream(self.seed, ORDER, epoch).permutation(count)
-        return torch.from_numpy(self._cached[1][position * size : (position + 1) * size])
+        epoch, position = divmod(step, self._count // size)
+        return torch.from_numpy(self._order(epoch)[position * size : (position + 1) * size])
 
 
 class ImageBatches(StoredBatches):
@@ -120,24 +118,24 @@ class ConstellationBatches:
         settings = repr(sorted(asdict(config).items()))
         self.name, self.fingerprint = GENERATED, hashlib.sha256(settings.encode()).hexdigest()
         self.config, self._seed, self._half = config, seed, steps // 2
-        self._cached: tuple[tuple[int, int], Scenes] | None = None
+        self._scenes = lru_cache(1)(self._generate)
 
     def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> Points:
         """Points and presences of process `rank`."""
-        per_chunk = BATCHES_PER_RANGE if self.config.global_range else 1
-        chunk, position = divmod(step, per_chunk)
-        if self._cached is None or self._cached[0] != (chunk, size):
-            config = replace(self.config, keep=self.keep_at(step - position))
-            draws = draw(config, stream(self._seed, SCENE, chunk), size * per_chunk)
-            self._cached = (chunk, size), arrange(config, draws)
-        batch, rows = slice(position * size, None), process_rows(size, rank, world)
-        scenes = self._cached[1]
+        chunk, position = divmod(step, BATCHES_PER_RANGE if self.config.global_range else 1)
+        scenes, rows = self._scenes(chunk, size), process_rows(size, rank, world)
+        batch = slice(position * size, (position + 1) * size)
         return scenes.points[batch][rows].clone(), scenes.presence[batch][rows].clone()
 
     def keep_at(self, step: int) -> float:
         """Probability of each pattern in the training scenes of a step."""
         first, last = self.config.train_keep or (self.config.keep, self.config.keep)
         return first + (last - first) * min(1.0, step / max(1, self._half))
+
+    def _generate(self, chunk: int, size: int) -> Scenes:
+        batches = BATCHES_PER_RANGE if self.config.global_range else 1
+        config = replace(self.config, keep=self.keep_at(chunk * batches))
+        return arrange(config, draw(config, stream(self._seed, SCENE, chunk), size * batches))
 
 
 def process_rows(size: int, rank: int, world: int) -> slice:
@@ -220,10 +218,12 @@ def _read(config: ImageDataConfig, split: str, data_dir: Path | str | None) -> I
             labels=torch.cat(labels) if len(labels) == len(parts) else None,
             split=split,
             files=tuple(name for part in parts for name in part.files),
-            published=sum(part.published or 0 for part in parts) or None,
         )
     if config.size is not None and data.images.shape[2:] != (config.size, config.size):
         data = replace(data, images=resize(data.images, config.size))
+    if data.labels is not None and len(data.labels.unique()) == 1:
+        warnings.warn(f"All images of {data.name!r} have one label, so none is used.", stacklevel=2)
+        data = replace(data, labels=None, classes=())
     return data
 
 
@@ -234,7 +234,7 @@ def _read_split(config: ImageDataConfig, split: str, data_dir: Path | str | None
     if path.suffix in (".npz", ".npy"):
         return read_array_images(path, split)
     if path.is_dir():
-        return load_folder(path, split, config.size)
+        return load_folder(path, split, config.size, config.strict)
     raise ScaeError(
         f"{config.name!r} is neither a data set ({', '.join(NAMES)}) nor a folder of images nor "
         "an .npz or .npy file."

@@ -120,7 +120,7 @@ def _read_npz(path: Path) -> Scenes:
 
 
 def _read_csv(path: Path) -> Scenes:
-    found: dict[str, list[list[float]]] = {}
+    scenes: dict[str, list[list[float]]] = {}
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         columns = [name.strip().lower() for name in next(rows, [])]
@@ -133,16 +133,18 @@ def _read_csv(path: Path) -> Scenes:
                 numbers = []
             if len(numbers) != len(columns) - 1 or not all(map(math.isfinite, numbers)):
                 raise ValueError(f"line {rows.line_num} does not hold {','.join(columns)}")
-            found.setdefault(scene.strip(), []).append(numbers)
-    counts = [len(scene) for scene in found.values()]
+            scenes.setdefault(scene.strip(), []).append(numbers)
+    counts = [len(scene) for scene in scenes.values()]
     if not counts:
         raise ValueError("it holds no points")
     if len(counts) * max(counts) > MAX_FILL * sum(counts) + 1024:
         raise ValueError(f"one scene of {len(counts)} has {max(counts)} points; split it")
-    scenes = [torch.tensor(scene, dtype=torch.float64) for scene in found.values()]
-    table = pad_sequence(scenes, batch_first=True)  # (scenes, points, 2 or 3)
+    rows_of = [torch.tensor(scene, dtype=torch.float64) for scene in scenes.values()]
+    table = pad_sequence(rows_of, batch_first=True, padding_value=-1)  # (scenes, points, 2 or 3)
     present = pad_sequence([torch.ones(count) for count in counts], batch_first=True)
-    objects = table[..., 2].long().masked_fill(present == 0, -1) if len(columns) == 4 else None
-    if objects is not None and ((objects != table[..., 2]) | (objects < 0))[present > 0].any():
+    points, objects = table[..., :2] * present[..., None], table[..., 2:].squeeze(2)
+    if len(columns) == 3:
+        return Scenes(points, present, None, str(path), tuple(scenes))
+    if ((objects != objects.floor()) | (objects < 0))[present > 0].any():
         raise ValueError("an object is not a whole number from 0")
-    return Scenes(table[..., :2].contiguous(), present, objects, str(path), tuple(found))
+    return Scenes(points, present, objects.long(), str(path), tuple(scenes))

@@ -10,11 +10,13 @@ import math
 import struct
 import tarfile
 import warnings
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64, UInt8
@@ -22,8 +24,9 @@ from jaxtyping import Int64, UInt8
 from scae.data.images import ImageData, from_arrays, whole_labels
 from scae.errors import ScaeError
 
-# Gzip cannot shrink data by more than this factor; a header that claims more is wrong.
-MAX_DEFLATE_RATIO = 1032
+# Real images shrink to a tenth or so. Larger files that claim to hold more than this many times
+# their own size are made to fill the memory.
+MAX_RATIO, UNCHECKED_BYTES = 100, 2**26
 DIGITS_TRAIN = 1437
 CIFAR10_CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
@@ -31,8 +34,8 @@ CIFAR10_CLASSES = (
 )
 CIFAR10_RECORD = 1 + 3 * 32 * 32
 CIFAR10_BATCH = 10_000
-IMAGE_KEYS: tuple[str, ...] = ("images", "x", "X", "data", "arr_0")
-LABEL_KEYS: tuple[str, ...] = ("labels", "y", "targets")
+# Names of arrays in numpy files: images and their labels.
+KEYS = (("images", "labels"), ("x", "y"), ("X", "y"), ("data", "targets"), ("arr_0", "arr_1"))
 
 Pixels = UInt8[np.ndarray, "images channels height width"]
 Labels = Int64[np.ndarray, " images"]
@@ -49,6 +52,12 @@ def reading(path: Path, expected: str) -> Iterator[None]:
     except Exception as error:  # scipy, zipfile, tarfile, numpy and Pillow raise nearly anything
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")[:200]
         raise ScaeError(f"File {path} cannot be read as {expected}: {reason}.") from None
+
+
+def refuse_bomb(path: Path, claimed: int) -> None:
+    """Refuse a file that claims far more bytes than real data of its size unpack to."""
+    if claimed > max(UNCHECKED_BYTES, MAX_RATIO * path.stat().st_size):
+        raise ValueError(f"it claims to hold {claimed:,} bytes")
 
 
 def open_binary(path: Path) -> io.BufferedIOBase:
@@ -69,8 +78,7 @@ def read_idx(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
         if (magic := file.read(4)) != bytes((0, 0, 8, dimensions)):
             raise ValueError(f"its magic number is 0x{magic.hex()}")
         shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
-        if math.prod(shape) > MAX_DEFLATE_RATIO * path.stat().st_size:
-            raise ValueError(f"its header claims the shape {shape}")
+        refuse_bomb(path, math.prod(shape))
         data = bytearray(file.read(math.prod(shape) + 1))
         return np.frombuffer(data, np.uint8).reshape(shape)  # fails for too little or too much
 
@@ -83,12 +91,27 @@ def read_mnist(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     return images[:, None], whole_labels(read_idx(paths[1], 1), f"File {paths[1]}", len(images), 9)
 
 
-def read_svhn(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
-    """Cropped digits: `X` (32, 32, 3, images) and `y`, where digit 0 has the label 10."""
+def read_mat(path: Path, *names: str) -> dict[str, Any]:
+    """Variables of a MATLAB file (version 5)."""
     from scipy.io import loadmat
 
+    with open(path, "rb") as file:
+        order, claimed = ">" if file.read(128).endswith(b"MI") else "<", 0
+        while len(tag := file.read(8)) == 8:  # elements: kind, size, content
+            kind, size = struct.unpack(f"{order}2I", tag)
+            if kind != 15:  # not compressed
+                break
+            content = zlib.decompressobj().decompress(file.read(size), 8)
+            claimed += struct.unpack(f"{order}2I", content)[1]
+    refuse_bomb(path, claimed)
+    found: dict[str, Any] = loadmat(path, variable_names=names)
+    return found
+
+
+def read_svhn(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
+    """Cropped digits: `X` (32, 32, 3, images) and `y`, where digit 0 has the label 10."""
     with reading(paths[0], "a MATLAB file with X and y"):
-        found = loadmat(paths[0], variable_names=("X", "y"))
+        found = read_mat(paths[0], "X", "y")
         # (row, column, channel, image) to (image, channel, row, column)
         images, labels = found["X"].transpose(3, 2, 0, 1), found["y"]
         if images.shape[1:] != (3, 32, 32) or images.dtype != np.uint8:
@@ -103,12 +126,10 @@ def read_affnist(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     A MATLAB structure `affNISTdata` with `image` (1600 x N, rows of pixels one after the
     other) and `label_int`.
     """
-    from scipy.io import loadmat
-
     images, labels = [], []
     for path in paths:
         with reading(path, "a MATLAB file with affNISTdata"):
-            data = loadmat(path, variable_names=("affNISTdata",))["affNISTdata"]
+            data = read_mat(path, "affNISTdata")["affNISTdata"]
             pixels = data["image"].item()
             if pixels.dtype != np.uint8:
                 raise ValueError(f"image is {pixels.dtype}")
@@ -123,32 +144,30 @@ def read_cifar10(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
 
     A record is one label byte and 3 x 32 x 32 pixel bytes.
     """
-    records: dict[str, np.ndarray] = {}
+    batches: dict[str, bytes] = {}
+    limit = CIFAR10_BATCH * CIFAR10_RECORD
     for path in paths:
         with reading(path, "CIFAR-10 in its binary version"):
-            if not path.name.endswith(".tar.gz"):
+            if path.name.endswith(".tar.gz"):
+                wanted = "test_batch" if split == "test" else "data_batch"
+                with tarfile.open(path) as archive:
+                    for member in archive:
+                        if wanted in member.name and (content := archive.extractfile(member)):
+                            batches[member.name] = content.read(limit + 1)
+            else:
                 with open_binary(path) as file:
-                    records[path.name] = _cifar10_records(path, file)
-                continue
-            wanted = "test_batch" if split == "test" else "data_batch"
-            with tarfile.open(path) as archive:
-                for member in archive:
-                    if wanted in member.name and (content := archive.extractfile(member)):
-                        batch = cast(io.BufferedIOBase, content)
-                        records[member.name] = _cifar10_records(path, batch)
-            if not records:
+                    batches[path.name] = file.read(limit + 1)
+            if not batches:
                 raise ValueError(f"it has no batches of {split}")
-    joined = np.concatenate([records[batch] for batch in sorted(records)])
-    return joined[:, 1:].reshape(-1, 3, 32, 32), joined[:, 0].astype(np.int64)
-
-
-def _cifar10_records(path: Path, file: io.BufferedIOBase) -> UInt8[np.ndarray, "records 3073"]:
-    data = np.frombuffer(file.read(CIFAR10_BATCH * CIFAR10_RECORD + 1), np.uint8)
-    if len(data) == 0 or len(data) % CIFAR10_RECORD:
-        raise ValueError(f"a batch is not 1 to {CIFAR10_BATCH} records of {CIFAR10_RECORD} bytes")
-    records = data.reshape(-1, CIFAR10_RECORD)
-    whole_labels(records[:, 0], f"File {path}", len(records), 9)
-    return records
+            if any(not 0 < len(b) <= limit or len(b) % CIFAR10_RECORD for b in batches.values()):
+                raise ValueError(
+                    f"a batch is not 1 to {CIFAR10_BATCH} records of {CIFAR10_RECORD} bytes"
+                )
+    joined = b"".join(batches[name] for name in sorted(batches))
+    records = np.frombuffer(joined, np.uint8).reshape(-1, CIFAR10_RECORD)
+    where = f"File {paths[0]}" if len(paths) == 1 else f"Folder {paths[0].parent}"
+    labels = whole_labels(records[:, 0], where, len(records), 9)
+    return records[:, 1:].reshape(-1, 3, 32, 32), labels
 
 
 def read_digits(split: str) -> tuple[Pixels, Labels]:
@@ -163,11 +182,15 @@ def read_digits(split: str) -> tuple[Pixels, Labels]:
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name, or the one of an .npy file as `arr_0`."""
-    with reading(path, "a numpy file of numbers"), open(path, "rb") as file:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"arr_0": loaded}
-        return {key: np.asarray(loaded[key]) for key in loaded.files}
+    with reading(path, "a numpy file of numbers"):
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                refuse_bomb(path, sum(member.file_size for member in archive.infolist()))
+        with open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return {"arr_0": loaded}
+            return {key: np.asarray(loaded[key]) for key in loaded.files}
 
 
 def read_array_images(path: Path, split: str) -> ImageData:
@@ -175,15 +198,11 @@ def read_array_images(path: Path, split: str) -> ImageData:
 
     Without splits in the file, any split is the whole file.
     """
-    arrays, image_keys, label_keys = read_arrays(path), IMAGE_KEYS, LABEL_KEYS
-    if "x_train" in arrays or "x_test" in arrays:
-        image_keys, label_keys = (f"x_{split}",), (f"y_{split}",)
-    else:
-        split = "all"
-    images, labels = (
-        next((arrays[key] for key in keys if key in arrays), None)
-        for keys in (image_keys, label_keys)
-    )
-    if images is None:
-        raise ScaeError(f"File {path} has no images; call their array {' or '.join(image_keys)}.")
-    return replace(from_arrays(images, labels, f"File {path}", split), name=str(path))
+    arrays, by_split = read_arrays(path), (f"x_{split}", f"y_{split}")
+    for images, labels in (by_split, *KEYS):
+        if images in arrays:
+            found = split if (images, labels) == by_split else "all"
+            data = from_arrays(arrays[images], arrays.get(labels), f"File {path}", found)
+            return replace(data, name=str(path))
+    names = ", ".join(images for images, _ in (by_split, *KEYS))
+    raise ScaeError(f"File {path} has no images; name their array one of {names}.")
