@@ -221,7 +221,7 @@ def test_points_only_the_dummy_explains_can_be_marked() -> None:
     [
         (np.zeros((2, 3)), r"expected \(scenes, points, 2\)"),
         (np.zeros((5, 0, 2)), r"shape \(5, 0, 2\).*at least one scene"),
-        (torch.zeros(1, 3, 2, dtype=torch.complex64), "cannot be read as an array of numbers"),
+        (torch.zeros(1, 3, 2, dtype=torch.complex64), "is not one array of numbers"),
     ],
 )
 def test_bad_points_are_refused_in_one_sentence(points: Any, sentence: str) -> None:
