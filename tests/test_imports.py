@@ -1,8 +1,11 @@
 """The rooms depend on each other in one direction, and `import scae` stays light."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,28 @@ def test_import_scae_is_light():
     code = f"import sys, scae; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def imported_packages() -> set[str]:
+    """Distributions whose modules the package imports, anywhere in it."""
+    modules: set[str] = set()
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                modules.add(node.module.partition(".")[0])
+    known = packages_distributions()
+    others = modules - set(sys.stdlib_module_names) - {"scae"}
+    return {known[module][0].lower().replace("_", "-") for module in others}
+
+
+def test_every_dependency_is_imported_and_every_import_declared():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    lines = [line for name in extras if name != "test" for line in extras[name]]
+    names = (re.match(r"[\w-]+", line) for line in project["dependencies"] + lines)
+    declared = {name[0].lower().replace("_", "-") for name in names if name}
+    # Part of pydantic, fastapi and lightning; Lightning imports tensorboard, users onnxruntime.
+    parts, indirect = {"pydantic-core", "starlette", "tqdm"}, {"tensorboard", "onnxruntime"}
+    assert imported_packages() - parts == declared - indirect

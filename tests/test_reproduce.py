@@ -191,11 +191,3 @@ def test_results_page_lists_runs_and_tables(tmp_path: Path) -> None:
     assert "| `mnist` | LIN-MATCH | 95.3 (4.65) | 96.0 (1.41) |" in page
     assert "[0](mnist-seed0.json) [1](mnist-seed1.json) | 1.5 | `scae train mnist`" in page
     assert "[constellations](constellations/constellations.md): 3 trainings, 1.5 hours" in page
-
-
-@pytest.mark.slow
-def test_a_smoke_run_trains_every_cell(tmp_path: Path) -> None:
-    for table, cells in zip(DATASETS, (3, 26, 3), strict=True):
-        done = reproduce(table, budget="smoke", out=tmp_path, jobs=2)
-        assert not done.failed and done.finished == done.cells == cells
-        assert "A smoke run" in done.table.read_text()
