@@ -1,11 +1,10 @@
-"""Trained models for use without this package: ONNX, a torch program, or plain weights.
+"""Trained models for use without this package: ONNX, or plain weights with their configuration.
 
 The graph of an image model is image -> prior, posterior, part_pose, part_presence; that of a
 point model is points, presence -> prior, posterior, segment. Batches (and point sets) may have
 any size.
 """
 
-import io
 import logging
 import warnings
 from dataclasses import replace
@@ -20,11 +19,11 @@ from scae import config, files
 from scae.api import Loaded, load
 from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
-from scae.models import CapsuleModel, ConstellationAutoencoder, build
+from scae.models import ConstellationAutoencoder, build
 from scae.prediction import read_clusters, write_clusters
 from scae.weights_file import save_weights
 
-Format = Literal["onnx", "safetensors", "program"]
+Format = Literal["onnx", "safetensors"]
 Exportable = str | Path | Loaded
 
 
@@ -69,25 +68,28 @@ class PointGraph(nn.Module):
 def export(model: Exportable, format: Format, out: str | Path) -> Path:
     """Write a model and return where.
 
-    `onnx`: one file for any ONNX runtime. `program`: a file for `torch.export.load`, which
-    needs torch alone. `safetensors`: a folder of config.json and model.safetensors, the layout
-    of the Hugging Face Hub, or one weights file if `out` ends in .safetensors. All but ONNX's
-    exporter come with the package; that one with `pip install scae[export]`.
+    `onnx`: one file for any ONNX runtime; needs `pip install scae[export]`. `safetensors`: a
+    folder of config.json and model.safetensors, the layout of the Hugging Face Hub, which
+    `scae.load` and `scae.hub` read, with the clusters that the model keeps.
     """
-    if format not in ("onnx", "safetensors", "program"):
-        raise ScaeError(f"Cannot export {format!r}; expected onnx, safetensors or program.")
     loaded, path = as_loaded(model), Path(out)
-    if format == "safetensors" and path.suffix != ".safetensors":
-        return _write_folder(loaded, path)
-    if path.is_dir():
-        raise ScaeError(f"{path} is a folder; give the name of a file to write.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if format == "safetensors":
-        save_weights(loaded.model, loaded.experiment, path)
-    else:
-        trace = _onnx if format == "onnx" else _program
-        with warnings.catch_warnings(action="ignore"), torch.no_grad():
-            files.write_bytes(path, trace(_graph(loaded.model)))
+    if format == "onnx":
+        if path.is_dir():
+            raise ScaeError(f"{path} is a folder; give the name of a file to write.")
+        content = _onnx(loaded)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_bytes(path, content)
+        return path
+    if format != "safetensors":
+        raise ScaeError(f"Cannot export {format!r}; expected onnx or safetensors.")
+    if path.is_file():
+        raise ScaeError(f"{path} is a file; give the name of a folder to write.")
+    path.mkdir(parents=True, exist_ok=True)
+    files.write_json(path / HUB_CONFIG, config.to_json(loaded.experiment))
+    save_weights(loaded.model, loaded.experiment, path / HUB_WEIGHTS)
+    centres = read_clusters(loaded.folder)
+    if centres is not None:
+        write_clusters(path, centres)
     return path
 
 
@@ -96,36 +98,8 @@ def as_loaded(model: Exportable) -> Loaded:
     return model if isinstance(model, Loaded) else load(model)
 
 
-def _write_folder(loaded: Loaded, folder: Path) -> Path:
-    """A folder that `scae.load` and `scae.hub` read, with the clusters that the run keeps."""
-    if folder.is_file():
-        raise ScaeError(f"{folder} is a file; give the name of a folder to write.")
-    folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(folder / HUB_CONFIG, config.to_json(loaded.experiment))
-    save_weights(loaded.model, loaded.experiment, folder / HUB_WEIGHTS)
-    centres = read_clusters(loaded.folder)
-    if centres is not None:
-        write_clusters(folder, centres)
-    return folder
-
-
-def _graph(model: CapsuleModel) -> ImageGraph | PointGraph:
-    """A copy on the CPU that is certain to be free of noise."""
-    plain = build(replace(model.config, noise=replace(model.config.noise, in_evaluation=False)))
-    plain.load_state_dict(model.state_dict())
-    plain.requires_grad_(False)
-    graph = PointGraph if isinstance(plain, ConstellationAutoencoder) else ImageGraph
-    return graph(plain).eval()
-
-
-def _program(graph: ImageGraph | PointGraph) -> bytes:
-    buffer = io.BytesIO()
-    traced = torch.export.export(graph, graph.example, dynamic_shapes=graph.free_axes)
-    torch.export.save(traced, buffer)
-    return buffer.getvalue()
-
-
-def _onnx(graph: ImageGraph | PointGraph) -> bytes:
+def _onnx(loaded: Loaded) -> bytes:
+    """The graph of a copy on the CPU that is certain to be free of noise."""
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
@@ -133,15 +107,21 @@ def _onnx(graph: ImageGraph | PointGraph) -> bytes:
         raise ScaeError(
             f"ONNX export needs {error.name}, which is not installed: pip install 'scae[export]'."
         ) from None
+    model = loaded.model
+    plain = build(replace(model.config, noise=replace(model.config.noise, in_evaluation=False)))
+    plain.load_state_dict(model.state_dict())
+    points = isinstance(plain, ConstellationAutoencoder)
+    graph = (PointGraph if points else ImageGraph)(plain).eval()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    written = torch.onnx.export(
-        graph,
-        graph.example,
-        dynamo=True,
-        verbose=False,
-        input_names=list(graph.free_axes),
-        output_names=list(graph.outputs),
-        dynamic_shapes=graph.free_axes,
-    )
+    with warnings.catch_warnings(action="ignore"), torch.no_grad():
+        written = torch.onnx.export(
+            graph,
+            graph.example,
+            dynamo=True,
+            verbose=False,
+            input_names=list(graph.free_axes),
+            output_names=list(graph.outputs),
+            dynamic_shapes=graph.free_axes,
+        )
     assert written is not None
     return written.model_proto.SerializeToString()

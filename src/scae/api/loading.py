@@ -8,13 +8,12 @@ from pathlib import Path
 
 import torch
 
-from scae import config
 from scae.api.images import ImageCapsules
 from scae.api.points import PointCapsules
 from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.models import CapsuleModel, ConstellationAutoencoder, build
-from scae.weights_file import load_weights, read_tensors
+from scae.weights_file import load_weights
 
 WEIGHTS = "weights.safetensors"
 # The layout of the Hugging Face Hub, see `scae.hub`.
@@ -37,13 +36,7 @@ def load(name_or_path: str | Path, device: str = "cpu") -> Capsules:
     weights file. A folder in the way of a name is reached as ``./mnist``.
     """
     path = find_weights(name_or_path)
-    described = path.with_name(HUB_CONFIG)
-    if path.name == HUB_WEIGHTS and described.is_file():
-        # The Hub's library writes weights that lack our metadata.
-        experiment = config.from_json(described.read_bytes(), str(described))
-        state = read_tensors(path)
-    else:
-        experiment, state = load_weights(path)
+    experiment, state = load_weights(path)
     # A file may claim a model of any size: it is refused before memory is taken.
     with torch.device("meta"):
         model = build(experiment.model)

@@ -18,8 +18,7 @@ WHERE = "Folder of data sets; default: SCAE_DATA, else downloads."
 Model = Annotated[Positional[str], arg(metavar="MODEL", help=WHICH)]
 DataSets = Annotated[Path | None, arg(help=WHERE)]
 Table = Literal["table1", "table2", "constellations", "all"]
-Format = Literal["onnx", "safetensors", "program"]
-SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "safetensors": "", "program": ".pt2"}
+Format = Literal["onnx", "safetensors"]
 
 
 @dataclass(frozen=True)
@@ -140,18 +139,19 @@ def explore(
 
 
 def export(model: Model, format: Format = "onnx", out: Path | None = None) -> Answer:
-    """Write a model as ONNX, safetensors or a torch program (torch.export).
+    """Write a model as ONNX or safetensors.
 
     Args:
         format: What to write.
-        out: File to write, for safetensors a folder (or NAME.safetensors); default: NAME.onnx,
-            NAME or NAME.pt2.
+        out: File to write, for safetensors a folder; default: NAME.onnx or NAME.
     """
     from scae.api import load_model
     from scae.export import export
 
     loaded = load_model(model)
-    path = out or Path(loaded.experiment.name.replace("/", "-") + SUFFIXES[format])
+    path = out or Path(
+        loaded.experiment.name.replace("/", "-") + (".onnx" if format == "onnx" else "")
+    )
     export(loaded, format, path)
     return Answer({"file": path, "format": format}, f"Wrote {path}")
 
