@@ -55,6 +55,20 @@ def test_kept_clusters_give_stable_numbers_one_by_one(run: Loaded, tmp_path: Pat
     assert clusters_of(run, IMAGES[::-1]) == expected[::-1]
 
 
+def test_unreadable_images_are_left_out_with_a_count_or_refused(
+    run: Loaded, tmp_path: Path
+) -> None:
+    keep_clusters(run)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    Image.fromarray(IMAGES[0]).save(folder / "a.png")
+    (folder / "b.png").write_bytes(b"no image")
+    with pytest.warns(UserWarning, match=r"1 of 2 images .* cannot be read \(b\.png\)"):
+        assert [row[0] for row in predict(run, folder).rows] == ["a.png"]
+    with pytest.raises(ScaeError, match=r"1 of 2 images .* cannot be read \(b\.png\)"):
+        predict(run, folder, strict=True)
+
+
 def test_without_kept_clusters_a_note_says_so(run: Loaded, tmp_path: Path) -> None:
     found = predict(run, IMAGES)
     assert "keeps no 2 clusters" in found.note and set(found.sizes) == {0, 1}

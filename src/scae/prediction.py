@@ -20,7 +20,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from scae import files
 from scae.api import Loaded
 from scae.config import ConstellationExperiment, ImageDataConfig
-from scae.data import NAMES, ImageData, check_fits, from_arrays, load_images, load_scenes
+from scae.data import ImageData, check_fits, from_arrays, load_images, load_scenes
 from scae.data.folder import SUFFIXES, read_image, stack_images
 from scae.errors import ScaeError
 from scae.evaluation import fit_kmeans, presences, segment
@@ -108,21 +108,22 @@ def assign_clusters(
 def predict(
     loaded: Loaded,
     data: Any,
-    data_dir: Path | None = None,
     clusters: int | None = None,
     seed: int = 0,
+    strict: bool = False,
 ) -> Prediction:
     """Clusters of images, or objects of points.
 
     `data` is a name or path as `scae predict --data` takes it, one image file, a list of
     image files, or an array of images. Clusters are those that the model's folder keeps;
     without them, or when another number is asked for, they are fitted on the images given.
+    `strict` refuses a folder with images that cannot be read, instead of leaving them out.
     """
     if isinstance(loaded.model, ConstellationAutoencoder):
         if clusters is not None:
             raise ScaeError("A model of point sets has its objects built in; leave out --clusters.")
         return _segment(loaded, loaded.model, str(data))
-    images = _images(loaded, data, data_dir)
+    images = _images(loaded, data, strict)
     prior, _ = presences(loaded.model, images.images)
     centres, note = read_clusters(loaded.folder), ""
     if centres is None or clusters not in (None, len(centres)):
@@ -153,26 +154,20 @@ def read_files(paths: Sequence[str | Path], size: int | None = None) -> ImageDat
     return replace(from_arrays(images, name="files"), files=tuple(map(str, paths)))
 
 
-def _images(loaded: Loaded, data: Any, data_dir: Path | None) -> ImageData:
+def _images(loaded: Loaded, data: Any, strict: bool) -> ImageData:
     own = loaded.experiment.data
     assert isinstance(own, ImageDataConfig) and isinstance(loaded.model, StackedCapsuleAutoencoder)
-    if isinstance(data, ImageData):
-        images = data
-    elif isinstance(data, str | Path) and str(data) not in NAMES and _is_image_file(Path(data)):
-        images = read_files([data], own.size)
-    elif isinstance(data, str | Path):
+    if isinstance(data, str | Path) and Path(data).suffix.lower() in SUFFIXES:
+        data = [data]
+    if isinstance(data, str | Path):
         config = own if str(data) == own.name else ImageDataConfig(str(data), size=own.size)
-        images = load_images(config, None, data_dir)
+        images = load_images(replace(config, strict=strict))
     elif isinstance(data, Sequence) and all(isinstance(x, str | Path) for x in data):
         images = read_files(data, own.size)
     else:
         images = from_arrays(data)
     check_fits(loaded.model.config, images)
     return images
-
-
-def _is_image_file(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in SUFFIXES
 
 
 def _segment(loaded: Loaded, model: ConstellationAutoencoder, data: str) -> Prediction:

@@ -67,7 +67,12 @@ def evaluate(
 
 
 def predict(
-    model: Model, data: str, out: Path, clusters: int | None = None, seed: int = 0
+    model: Model,
+    data: str,
+    out: Path,
+    clusters: int | None = None,
+    seed: int = 0,
+    strict: bool = False,
 ) -> Answer:
     """Cluster images (or segment point sets) with a trained model and write a CSV file.
 
@@ -80,11 +85,12 @@ def predict(
         out: CSV file to write.
         clusters: Number of clusters, if not the model's own; fitted on these images.
         seed: Seed of k-means.
+        strict: Refuse a folder with images that cannot be read, instead of leaving them out.
     """
     from scae.api import load_model
     from scae.prediction import predict
 
-    found = predict(load_model(model), data, clusters=clusters, seed=seed)
+    found = predict(load_model(model), data, clusters=clusters, seed=seed, strict=strict)
     _, *gallery = found.write(out)
     sizes = ", ".join(f"{group}: {size}" for group, size in found.sizes.items())
     lines = [f"{len(found.rows)} rows in {out} ({sizes})", *map(str, gallery), found.note]

@@ -190,7 +190,7 @@ def check_fits(model: StackedConfig, data: ImageData, canvas: int | None = None)
     if (channels, height, width) != (model.channels, tall, wide):
         raise ScaeError(
             f"The images of {data.name!r} are {height}x{width} with {channels} channels, but this "
-            f"model takes {tall}x{wide} with {model.channels}; set --data.size."
+            f"model takes {tall}x{wide} with {model.channels}; resize or convert them."
         )
 
 
