@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from scae.api.arrays import Array, Loaded, Presences, edited
-from scae.data.images import as_tensor, image_array, unit_floats
+from scae.data.images import as_tensor, image_array
 from scae.errors import ScaeError
 from scae.geometry import compose
 from scae.inference import BATCH
@@ -145,9 +145,9 @@ class ImageCapsules(Loaded):
         drawn: Array = self._ask(draw, DRAWN, like, *pose_presence_color)
         return drawn
 
-    def _images(self, images: Any) -> Float[Tensor, "batch channels height width"]:
+    def _images(self, images: Any) -> Shaped[Tensor, "batch channels height width"]:
         config = self.model.config
-        return unit_floats(image_array(images, "`images`", config.channels, config.image_size))
+        return image_array(images, "`images`", config.channels, config.image_size)
 
     def _presences(self, image: Tensor) -> Presences:
         return Presences(**vars(self.model.object_presences(image)))

@@ -75,9 +75,11 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.experiment_, self.n_iter_ = experiment, experiment.training.steps
         self.model_ = wrap(run.model, experiment, self._device)
 
-    def _double(self) -> Any:
-        """The model in double precision: its answers do not depend on the size of a batch."""
-        return copy.deepcopy(self.model_.model).double()
+    @property
+    def _exact(self) -> Any:
+        """`model_` in double precision: its answers do not depend on the size of a batch."""
+        check_is_fitted(self)
+        return replace(self.model_, model=copy.deepcopy(self.model_.model).double())
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder, which is made if needed."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 from sklearn.base import ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from scae.config import ImageExperiment
 from scae.data import ImageBatches, ImageData, from_arrays
 from scae.data.images import SLACK, image_array
 from scae.errors import ScaeError
 from scae.estimator.base import Estimator
-from scae.evaluation import fit_kmeans, presences
+from scae.evaluation import fit_kmeans
 from scae.prediction import assign_clusters, read_clusters, read_files, write_clusters
 
 DEFAULT_CLUSTERS = 10
@@ -99,7 +99,7 @@ class CapsuleClusterer(ClusterMixin, Estimator):
         experiment = self._configure(images)
         seed = experiment.training.seed
         self._train(experiment, ImageBatches(images, seed))
-        prior, _ = presences(self._double(), images.images)
+        prior = self._exact.presences(images.images).prior.numpy()
         kmeans = fit_kmeans(prior, experiment.model.classes, seed)
         self.cluster_centers_ = kmeans.cluster_centers_
         self.labels_ = assign_clusters(prior, self.cluster_centers_)
@@ -111,8 +111,8 @@ class CapsuleClusterer(ClusterMixin, Estimator):
 
     def transform(self, X: Any) -> Float[np.ndarray, "n objects"]:
         """Prior presence of every object in each image, from 0 to 1."""
-        check_is_fitted(self)
-        return presences(self._double(), self._read(X, reset=False).images)[0]
+        found: np.ndarray = self._exact.presences(self._read(X).images).prior.numpy()
+        return found
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the images and their parts, in nats; `y` is ignored.
@@ -120,9 +120,7 @@ class CapsuleClusterer(ClusterMixin, Estimator):
         Higher is better; comparable between models of the same image size and pixel sigma. It
         says how well images are drawn, which need not rank models by their clusters.
         """
-        check_is_fitted(self)
-        images = self._read(X, reset=False)
-        return float(self.model_.log_likelihood(images.images.numpy()).mean())
+        return float(self._exact.log_likelihood(self._read(X).images).mean())
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator into a folder, its clusters included."""
@@ -159,7 +157,7 @@ class CapsuleClusterer(ClusterMixin, Estimator):
         )
         return replace(chosen, model=model, training=training, optimizer=optimizer)
 
-    def _read(self, X: Any, reset: bool) -> ImageData:
+    def _read(self, X: Any, reset: bool = False) -> ImageData:
         """Images of X as bytes; with `reset`, what `fit` learns about them is kept.
 
         Scikit-learn's own checks (numbers only, finite, as many features as in `fit`) are made

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
+from torch import Tensor
 
 from scae.api.points import scene_batch
 from scae.config import ConstellationDataConfig, ConstellationExperiment
 from scae.data import PointBatches, Scenes, read_points
 from scae.errors import ScaeError
 from scae.estimator.base import Estimator
-from scae.inference import run, scenes_per_batch
 
 BATCH, EPOCHS, MIN_STEPS, MAX_STEPS = 128, 200, 5_000, 60_000
 
@@ -86,40 +86,30 @@ class ConstellationSegmenter(Estimator):
 
     def fit(self, X: Any, y: Any = None) -> "ConstellationSegmenter":
         """Train on scenes; `y` is ignored."""
-        scenes = self._read(X, reset=True)
-        experiment = self._configure(len(scenes))
+        points, presence = self._read(X, reset=True)
+        experiment = self._configure(len(points))
+        scenes = Scenes(points, presence, None, "X")
         self._train(experiment, PointBatches(scenes, experiment.training.seed))
-        self.labels_ = self._run("segment", scenes)
+        self.labels_ = self._exact.segment(points, presence).numpy()
         return self
 
     def fit_predict(self, X: Any, y: Any = None) -> Int[np.ndarray, "scenes points"]:
         """`labels_` of a fit to X."""
         return self.fit(X).labels_
 
-    def predict(self, X: Any, mark_dummy: bool = False) -> Int[np.ndarray, "scenes points"]:
-        """Object of every point, -1 for absent ones; with `mark_dummy` also for points that
-        only the dummy component explains."""
-        check_is_fitted(self)
-        scenes = self._read(X)
-        if mark_dummy:
-            return np.asarray(self.model_.segment(scenes.points, scenes.presence, True))
-        return self._run("segment", scenes)
+    def predict(self, X: Any) -> Int[np.ndarray, "scenes points"]:
+        """Object of every point, -1 for absent ones."""
+        found: np.ndarray = self._exact.segment(*self._read(X)).numpy()
+        return found
 
     def transform(self, X: Any) -> Float[np.ndarray, "scenes objects"]:
         """Prior presence of every object in each scene, from 0 to 1."""
-        check_is_fitted(self)
-        return self._run("object_presences", self._read(X))
+        found: np.ndarray = self._exact.presences(*self._read(X)).prior.numpy()
+        return found
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of a scene, in nats; higher is better, `y` is ignored."""
-        check_is_fitted(self)
-        return float(self._run("log_likelihood", self._read(X)).mean())
-
-    def _run(self, method: str, scenes: Scenes) -> np.ndarray:
-        model, size = self._double(), scenes_per_batch(scenes.points.shape[1])
-        found = run(model, getattr(model, method), size, scenes.points, scenes.presence)
-        array: np.ndarray = getattr(found, "prior", found).cpu().numpy()
-        return array
+        return float(self._exact.log_likelihood(*self._read(X)).mean())
 
     def _configure(self, count: int) -> ConstellationExperiment:
         from scae.presets import preset, recipe
@@ -142,11 +132,11 @@ class ConstellationSegmenter(Estimator):
         )
         return replace(chosen, model=model, training=self._training(chosen.training, count))
 
-    def _read(self, X: Any, reset: bool = False) -> Scenes:
-        """Scenes of X with their presences; absent points are NaN."""
+    def _read(self, X: Any, reset: bool = False) -> tuple[Tensor, Tensor]:
+        """Points and presences of X; absent points are NaN."""
         if isinstance(X, str | Path):
             found = read_points(X)
-            return Scenes(*scene_batch(found.points, found.presence), None, "X")
+            return scene_batch(found.points, found.presence)
         if {"scene", "x", "y"} <= set(getattr(X, "columns", ())):
             groups = X.groupby("scene")[["x", "y"]]
             X = [group.to_numpy() for _, group in groups]
@@ -157,8 +147,7 @@ class ConstellationSegmenter(Estimator):
         else:
             rows = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
             points = _from_rows(rows.astype(np.float64))
-        presence = (~np.isnan(points).any(-1)).astype(np.float32)
-        return Scenes(*scene_batch(points, presence), None, "X")
+        return scene_batch(points, ~np.isnan(points).any(-1))
 
 
 def _padded(scenes: list[np.ndarray]) -> Float[np.ndarray, "scenes points 2"]:
