@@ -17,3 +17,11 @@ def test_training_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     exec(compile(code, "training.md", "exec"), names)
     assert names["run"].steps == 2
     assert names["loss"].isfinite()
+
+
+def test_tests_named_by_the_promises_exist() -> None:
+    table = (DOCS / "reliability.md").read_text()
+    named = re.findall(r"(tests/\w+\.py)(?: -k (\w+))?", table)
+    assert len(named) > 10
+    for file, word in named:
+        assert re.search(rf"def test_\w*{word}", (DOCS.parent / file).read_text()), (file, word)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import golden_files
-from golden_compare import GRADIENT, close, gradients_close
+from golden_files import GRADIENT, close, gradients_close
 from golden_weights import Variables, capsule_mlp, load, section, set_transformer
 from scae.config import SetTransformerConfig
 from scae.geometry import matrix, pose_from_parameters, transform_points

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import golden_files
 import golden_weights as carry
-from golden_compare import GRADIENT, OUTPUT, close, gradients_close
+from golden_files import GRADIENT, OUTPUT, close, gradients_close
 from golden_weights import Variables, section
 from scae.config import (
     ConstellationConfig,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import golden_files
-from golden_compare import GRADIENT, close
+from golden_files import GRADIENT, close
 from rendering_cases import DECODERS, GoldenDecoder
 from scae.rendering import mean_image_log_likelihood, plain
 

@@ -4,10 +4,12 @@ import copy
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from golden_files import close, load
 from scae.config import OptimizerConfig
 from scae.losses import loss_terms
 from scae.models import CapsuleModel, build
@@ -50,6 +52,23 @@ def test_rmsprop_against_scalar_loop() -> None:
         optimizer.step()
     for w, values in zip(weights, flat, strict=True):
         assert w.detach().flatten().tolist() == pytest.approx(values, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_rmsprop_is_tensorflows(index: int) -> None:
+    """Trajectories of the authors' optimiser with two values of epsilon."""
+    file = load("rmsprop")
+    key = [key for key in file if key.startswith("traj_eps")][index]
+    epsilon = float(key.removeprefix("traj_eps"))
+    weight = nn.Parameter(torch.from_numpy(file["w0"].copy()))
+    # Momentum and decay are in the file's meta.
+    optimizer = TFRMSProp([weight], float(file["lr"]), momentum=0.9, epsilon=epsilon, decay=0.9)
+    ours = []
+    for gradient in file["grads"]:
+        weight.grad = torch.from_numpy(gradient.copy())
+        optimizer.step()
+        ours.append(weight.detach().numpy().copy())
+    close(np.stack(ours), file[key])
 
 
 @pytest.mark.parametrize("name", ["rmsprop", "adam", "adamw"])

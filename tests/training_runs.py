@@ -18,33 +18,29 @@ import torch
 from torch import Tensor
 
 from scae.config import (
-    ConstellationConfig,
     ConstellationExperiment,
     Experiment,
     ImageExperiment,
     LossWeights,
     OptimizerConfig,
     ScheduleConfig,
-    SetTransformerConfig,
     StackedConfig,
     TrainingConfig,
 )
 from scae.training import TrainedRun, train
 from scae.training.run_folder import checkpoint_paths
+from small_models import IMAGE_EXPERIMENT, POINT_EXPERIMENT
 
 TRAINING = TrainingConfig(
     steps=24, batch=8, log_every=2, checkpoint_every=5, diagnose_every=8, seed=3
 )
-ENCODER = SetTransformerConfig(layers=1, heads=2, width=8, output=8)
 
 
 def points_experiment(**training: Any) -> ConstellationExperiment:
     """A constellation model that takes milliseconds per step."""
-    return ConstellationExperiment(
-        "test",
-        "no paper",
-        ConstellationConfig(set_transformer=ENCODER, capsule_hidden=8, capsule_params=4),
-        LossWeights(two_parts=1.0),
+    return replace(
+        POINT_EXPERIMENT,
+        loss=LossWeights(two_parts=1.0),
         optimizer=OptimizerConfig(lr=1e-3, average=0.9, schedule="cosine", clip=10.0),
         training=replace(TRAINING, **training),
     )
@@ -52,22 +48,8 @@ def points_experiment(**training: Any) -> ConstellationExperiment:
 
 def images_experiment(**training: Any) -> ImageExperiment:
     """A stacked model that takes milliseconds per step."""
-    model = StackedConfig(
-        image_size=(12, 12),
-        parts=5,
-        objects=4,
-        template_size=5,
-        special_features=4,
-        cnn_channels=(8, 8),
-        cnn_strides=(2, 1),
-        set_transformer=ENCODER,
-        capsule_hidden=8,
-        capsule_params=4,
-    )
-    return ImageExperiment(
-        "test",
-        "no paper",
-        model,
+    return replace(
+        IMAGE_EXPERIMENT,
         schedule=ScheduleConfig(min_scale_start=0.5, posterior_from=0.2, posterior_until=0.9),
         optimizer=OptimizerConfig(name="adam", lr=1e-3, average=0.9),
         training=replace(TRAINING, **training),
@@ -95,7 +77,7 @@ class RandomBatches:
         before: Callable[[int], None] = lambda step: None,
         fingerprint: str = "0",
     ) -> None:
-        self.is_images = isinstance(experiment, ImageExperiment)
+        self.model = experiment.model
         self.pause, self.before, self.fingerprint = pause, before, fingerprint
 
     def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> tuple[Tensor, ...]:
@@ -103,8 +85,8 @@ class RandomBatches:
         self.before(step)
         generator = torch.Generator().manual_seed(step)
         rows = slice(rank * size // world, (rank + 1) * size // world)
-        if self.is_images:
-            return (torch.rand(size, 1, 12, 12, generator=generator)[rows],)
+        if isinstance(self.model, StackedConfig):
+            return (torch.rand(size, 1, *self.model.image_size, generator=generator)[rows],)
         points = torch.rand(size, 11, 2, generator=generator)
         presence = (torch.rand(size, 11, generator=generator) < 0.7).float()
         return points[rows], presence[rows]
