@@ -25,7 +25,12 @@ from scae.data import load_images, load_scenes
 from scae.evaluation import presences, score_segmentation, segment
 from scae.evaluation.clustering import fit_probe, lin_match
 from scae.evaluation.evaluate import SCENES_SEED
-from scae.models import CapsuleModel, build
+from scae.models import (
+    CapsuleModel,
+    ConstellationAutoencoder,
+    StackedCapsuleAutoencoder,
+    build,
+)
 from scae.training import read_metrics
 
 HERE = Path(__file__).parent
@@ -40,11 +45,13 @@ Row = dict[str, float]
 def scores(model: CapsuleModel, experiment: Experiment, data_dir: Path | None) -> Row:
     """Scores of a model as fractions, by column."""
     if isinstance(experiment, ConstellationExperiment):
+        assert isinstance(model, ConstellationAutoencoder)
         scenes = load_scenes(experiment.data, SCENES_SEED, SCENES)
         assert scenes.pattern_id is not None
         found = segment(model, scenes.points, scenes.presence)
         labels, presence = scenes.pattern_id.numpy(), scenes.presence.numpy()
         return {"segmentation_error": score_segmentation(found, labels, presence).error}
+    assert isinstance(model, StackedCapsuleAutoencoder)
     sets = []
     for split in ("train", "test"):
         images = load_images(experiment.data, split, data_dir)

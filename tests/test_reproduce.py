@@ -11,14 +11,11 @@ from scae import config, files
 from scae.config import ImageExperiment
 from scae.errors import ScaeError
 from scae.paper_values import PaperValue
-from scae.reproduce import cell, reproduce, results_page
+from scae.reproduce import cell, reproduce
 from scae.reproduce.plan import DATASETS, Settings, plan
 from scae.reproduce.tables import Entry, best_rows
 
-ENVIRONMENT = {
-    "machine": {"processor": "Test CPU", "cores": 2, "gpus": []},
-    "commit": "0123456789",
-}
+ENVIRONMENT = {"machine": {"processor": "Test CPU", "cores": 2}, "commit": "0123456789"}
 
 
 def scores(value: float) -> dict[str, Any]:
@@ -37,31 +34,28 @@ class FakeCells:
     def __init__(self, bad: str = "nothing", stop_after: int = 1000) -> None:
         self.bad, self.stop_after, self.ran = bad, stop_after, list[str]()
 
-    def __call__(self, spec_file: Path) -> str | None:
+    def __call__(self, table: Path, name: str) -> str | None:
         if len(self.ran) >= self.stop_after:
             raise KeyboardInterrupt
-        self.ran.append(spec_file.stem)
-        if self.bad in spec_file.stem:
+        self.ran.append(name)
+        if self.bad in name:
             return "exit code 1: out of memory"
-        spec = json.loads(spec_file.read_text())
-        value = 0.9 + 0.02 * spec["seed"]
-        if spec["dataset"] == "constellations":
+        cells = {cell.name: cell for cell in plan(table.name, Settings.read(table))}  # type: ignore
+        one = cells[name]
+        value = 0.9 + 0.02 * one.seed
+        if one.dataset == "constellations":
             found: dict[str, Any] = {"constellations": {"segmentation_error": 1 - value}}
         else:
-            names = [name or spec["dataset"] for name in spec["scored_on"]]
-            found = {name: scores(value) for name in names}
-        result = {key: spec[key] for key in ("target", "row", "dataset", "seed", "experiment")}
-        result |= {"steps": 7, "hours": 0.5, "environment": ENVIRONMENT, "scores": found}
-        path = cell.result_path(spec_file)
-        path.parent.mkdir(exist_ok=True)
-        files.write_json(path, result)  # whole or not at all, as cells do
+            found = {dataset or one.dataset: scores(value) for dataset in one.scored_on}
+        result = {"row": one.row, "dataset": one.dataset, "seed": one.seed, "steps": 7}
+        result |= {"experiment": config.to_json(one.experiment), "hours": 0.5, "scores": found}
+        files.write_json(table / "cells" / f"{name}.json", result | {"environment": ENVIRONMENT})
         return None
 
 
 def test_table2_has_all_rows_and_one_change_each() -> None:
     cells = plan("table2", Settings())
-    assert len(cells) == 2 * (3 + 12 * 2)
-    assert len({c.name for c in cells}) == len(cells)
+    assert len(cells) == len({c.name for c in cells}) == 2 * (3 + 12 * 2)
     full = {c.dataset: c.experiment for c in cells if c.row == "full" and c.seed == 0}
     for c in cells:
         assert c.experiment.training.seed == c.seed
@@ -79,15 +73,21 @@ def test_budgets_set_steps_and_seeds() -> None:
     assert len(literal) == 15 and literal[0].experiment.training.steps == 300_000
     smoke = plan("table1", Settings("smoke"))
     assert {c.experiment.data.name for c in smoke} == {"digits"} and smoke[0].limit == 200
-    short = plan("table2", Settings(steps=50, seeds=1), ["full", "b"])
-    assert len(short) == 2 * 4 and {c.experiment.training.steps for c in short} == {50}
-    assert all(c.experiment.optimizer.warmup <= 2 for c in short)
+    short = plan("table2", Settings(steps=(50, 70), seeds=1), ["full", "b"])
+    assert len(short) == 2 * 4
+    assert {(c.dataset, c.experiment.training.steps) for c in short} == {
+        ("mnist", 50),
+        ("mnist40", 70),
+    }
+    assert all(c.experiment.optimizer.warmup <= 3 for c in short)
     with pytest.raises(ScaeError, match="no row 'no-nois'"):
         plan("table2", Settings(), ["no-nois"])
+    with pytest.raises(ScaeError, match="one number or one for each"):
+        plan("table2", Settings(steps=(1, 2, 3)))
 
 
 def test_a_table_is_continued_with_its_settings(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"steps": 7, "seeds": 2, "only": ["full"]}
+    options: dict[str, Any] = {"steps": (7,), "seeds": 2, "only": ["full"]}
     first = reproduce("table2", out=tmp_path, launch=FakeCells(), **options)
     assert (first.cells, first.finished, first.failed) == (52, 4, {})
     page = (tmp_path / "table2" / "table2.md").read_text()
@@ -96,25 +96,25 @@ def test_a_table_is_continued_with_its_settings(tmp_path: Path) -> None:
     assert reproduce("table2", out=tmp_path, launch=launch, only=["a"]).finished == 4 + 3 * 2 * 2
     assert len(launch.ran) == 12 and not any(name.startswith("full") for name in launch.ran)
     launch = FakeCells()
-    assert (
-        reproduce("table2", out=tmp_path, launch=launch, table_only=True).finished == 16
-        and not launch.ran
-    )
+    again = reproduce("table2", out=tmp_path, launch=launch, table_only=True)
+    assert again.finished == 16 and not launch.ran
 
 
 def test_cells_of_another_configuration_are_refused(tmp_path: Path) -> None:
-    reproduce("constellations", out=tmp_path, launch=FakeCells(), steps=7, seeds=1)
+    reproduce("constellations", out=tmp_path, launch=FakeCells(), steps=(7,), seeds=1)
     with pytest.raises(ScaeError, match=r"full-constellations-seed0.*training\.steps: 7 -> 8"):
-        reproduce("constellations", out=tmp_path, launch=FakeCells(), steps=8)
+        reproduce("constellations", out=tmp_path, launch=FakeCells(), steps=(8,))
     launch = FakeCells()  # the refused settings were not kept
     assert reproduce("constellations", out=tmp_path, launch=launch).finished == 3 and not launch.ran
 
 
-def test_a_failure_stops_no_other_cell(tmp_path: Path) -> None:
+def test_failed_cells_are_told_and_tried_again(tmp_path: Path) -> None:
     done = reproduce("constellations", out=tmp_path, launch=FakeCells("baseline"), seeds=2, jobs=2)
     assert set(done.failed) == {f"baseline-constellations-seed{i}" for i in range(2)}
     assert done.finished == 4 and "out of memory" in done.text
-    assert reproduce("constellations", out=tmp_path, launch=FakeCells(), seeds=2).finished == 6
+    assert "failed: baseline constellations: exit code 1" in done.table.read_text()
+    again = reproduce("constellations", out=tmp_path, launch=FakeCells())
+    assert again.finished == 6 and not again.failed
 
 
 def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
@@ -125,14 +125,16 @@ def test_an_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_all_tables_hold_the_papers_values_and_ours(tmp_path: Path) -> None:
-    done = [reproduce(table, out=tmp_path, launch=FakeCells(), seeds=3) for table in DATASETS]
+    (tmp_path / "table2").mkdir()
+    (tmp_path / "table2" / "notes.md").write_text("Group a) holds.\n")
+    done = [reproduce(table, out=tmp_path, launch=FakeCells(), seeds=3) for table in DATASETS]  # type: ignore
     assert [each.finished for each in done] == [each.cells for each in done] == [9, 78, 9]
     one, two, points = (each.table.read_text() for each in done)
     assert "| SCAE, LIN-MATCH | 98.7 (0.35) | **92.0 (2.00)** | −6.7 (p = " in one
-    assert "| IIC (data augmentation), from the paper | 98.4 (0.6) | – | – |" in one
-    assert two.count("| full model |") == 2 and "affNIST-style (paper: affNIST): paper" in two
+    assert "| k-means on pixels | 53.49 | 50.0 (0.00) | −3.5 |" in one
+    assert two.count("| full model |") == 2 and "| affNIST-style: ours |" in two
     assert "| 92.2 (0.59) | **92.0 (2.00)** | −0.2 |" in two, "no test against other data"
-    assert "| f) | no special features | 90.7 (2.25) |" in two
+    assert "| f) | no special features | 90.7 (2.25) |" in two and two.endswith("Group a) holds.\n")
     assert "| baseline (points predicted directly) | 26, best | **8.0 (2.00)** | −18.0 |" in points
 
 
@@ -149,14 +151,12 @@ def test_differences_are_tested_where_both_have_a_deviation() -> None:
     assert Entry(None, (95.0,)).difference == Entry(PaperValue(1.0)).difference == "–"
 
 
-def test_a_cell_is_trained_scored_and_cleaned_up(
+def test_a_cell_is_resumed_scored_and_cleaned_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = plan("table2", Settings(steps=3, seeds=1), ["full"])[1]
-    spec, result = tmp_path / "runs" / "a.json", tmp_path / "cells" / "a.json"
-    spec.parent.mkdir()
-    spec.write_text(json.dumps(planned.specification(tmp_path)))
-    calls: list[Any] = []
+    table = tmp_path / "table2"
+    reproduce("table2", out=tmp_path, steps=(3,), seeds=1, only=["full"], launch=lambda *_: "no")
+    name, calls = "full-mnist40-seed0", list[bool]()
 
     def train(experiment: Any, place: Path, **options: Any) -> Any:
         calls.append(options["resume"])
@@ -164,30 +164,18 @@ def test_a_cell_is_trained_scored_and_cleaned_up(
         (place / "checkpoints" / "step1").touch()
         if len(calls) == 1:
             raise KeyboardInterrupt
-        assert experiment == planned.experiment and options["data_dir"] == tmp_path
+        assert experiment.training.steps == 3 and experiment.name == "mnist40"
         return SimpleNamespace(model=None, steps=3, seconds=7200.0)
 
-    def evaluate(model: Any, experiment: Any, dataset: str | None, *_: Any, **__: Any) -> Any:
+    def evaluate(model: Any, experiment: Any, dataset: str | None, **_: Any) -> Any:
         return SimpleNamespace(to_dict=lambda: scores(0.9) | {"confusion": {}})
 
     monkeypatch.setattr(cell, "train", train)
     monkeypatch.setattr(cell, "evaluate", evaluate)
     with pytest.raises(KeyboardInterrupt):
-        cell.run(spec)
-    cell.run(spec)
-    assert calls == [False, True] and not list(spec.parent.iterdir())
-    written = json.loads(result.read_text())
+        cell.run(table, name)
+    cell.run(table, name)
+    assert calls == [False, True] and not list((table / "runs").iterdir())
+    written = json.loads((table / "cells" / f"{name}.json").read_text())
     assert written["hours"] == 2 and set(written["scores"]) == {"mnist40", "affnist-style"}
     assert "confusion" not in written["scores"]["mnist40"]
-
-
-def test_results_page_lists_runs_and_tables(tmp_path: Path) -> None:
-    for seed in (0, 1):
-        run = {"preset": "mnist", "seed": seed, "command": "scae train mnist", "hours": 1.5}
-        run |= {"evaluation": scores(0.95 + 0.02 * seed), "commit": "0123456789"}
-        (tmp_path / f"mnist-seed{seed}.json").write_text(json.dumps(run))
-    reproduce("constellations", out=tmp_path, launch=FakeCells(), seeds=1)
-    page = results_page(tmp_path)
-    assert "| `mnist` | LIN-MATCH | 95.3 (4.65) | 96.0 (1.41) |" in page
-    assert "[0](mnist-seed0.json) [1](mnist-seed1.json) | 1.5 | `scae train mnist`" in page
-    assert "[constellations](constellations/constellations.md): 3 trainings, 1.5 hours" in page

@@ -17,7 +17,10 @@ WHICH = "Run folder, weights file or name of a shipped model."
 WHERE = "Folder of data sets; default: SCAE_DATA, else downloads."
 Model = Annotated[Positional[str], arg(metavar="MODEL", help=WHICH)]
 DataSets = Annotated[Path | None, arg(help=WHERE)]
-Table = Literal["table1", "table2", "constellations", "all"]
+Name = Literal[
+    "table1", "table2", "constellations", "all",
+    "figure1", "figure3", "figure4", "figure5", "appendix-b",
+]  # fmt: skip
 Format = Literal["onnx", "safetensors"]
 
 
@@ -163,10 +166,10 @@ def export(model: Model, format: Format = "onnx", out: Path | None = None) -> An
 
 
 def reproduce(
-    table: Annotated[Positional[Table], arg(metavar="TABLE")],
+    name: Annotated[Positional[Name], arg(metavar="NAME")],
     budget: Literal["smoke", "cpu", "paper"] | None = None,
     seeds: int | None = None,
-    steps: int | None = None,
+    steps: tuple[int, ...] = (),
     transfer: Literal["affnist", "affnist-style"] | None = None,
     only: tuple[str, ...] = (),
     jobs: int = 1,
@@ -174,26 +177,32 @@ def reproduce(
     data_dir: Annotated[DataSets, arg(name="data")] = None,
     table_only: bool = False,
 ) -> Answer:
-    """Make a table of the paper again; interrupted, the same command continues.
+    """Make a table or figure of the paper again; interrupted, the same command continues.
 
-    A table that was begun keeps its settings unless others are given.
+    A table that was begun keeps its settings unless others are given. Figures are drawn from
+    the shipped models; `scae figures` draws those of any other.
 
     Args:
-        table: table1, table2, constellations or all.
+        name: Table or figure; `all` is all tables.
         budget: A few steps on digits, the recommended presets (default), or the literal ones.
         seeds: Trainings per row; default: as in the paper for `paper`, else 3, of ablations 2.
-        steps: Steps of every training, in place of the preset's.
+        steps: Steps of every training, one number or one for each data set of the table.
         transfer: What models of 40x40 MNIST are scored on as well; default: affnist-style.
         only: Rows of table 2 to train, by name (full, no-noise, ...) or group (a to f).
         jobs: Trainings side by side, of one thread each.
-        out: Folder of tables and their cells.
+        out: Folder of tables and their cells, and of figures.
         table_only: Train nothing: write the table from the cells that are there.
     """
-    given = {name: value for name, value in locals().items() if name != "table"}
-    from scae.reproduce import reproduce
+    given = {option: value for option, value in locals().items() if option != "name"}
+    from scae.reproduce import FIGURES, reproduce, reproduce_figure
     from scae.reproduce.plan import DATASETS
 
-    done = [reproduce(name, **given) for name in (DATASETS if table == "all" else [table])]
+    if name in FIGURES:
+        paths, missing = reproduce_figure(name, out, data_dir)
+        lines = [*map(str, paths), *(f"not shipped yet: {model}" for model in missing)]
+        return Answer({"files": paths, "missing": missing}, "\n".join(lines))
+    tables: Any = DATASETS if name == "all" else [name]
+    done = [reproduce(table, **given) for table in tables]
     failed = sum(len(each.failed) for each in done)
     sentence = f"{failed} trainings failed; the same command tries them again." if failed else ""
     return Answer(done, "\n".join(each.text for each in done), sentence)

@@ -1,56 +1,44 @@
-"""Train and score one cell of a table: `python -m scae.reproduce.cell TABLE/runs/NAME.json`.
+"""Train and score one cell of a table: `python -m scae.reproduce.cell TABLE_FOLDER CELL`.
 
 Training continues where it was interrupted, and the result is written last, so a cell with a
 result is finished.
 """
 
-import json
 import os
 import shutil
 import signal
 import sys
 import threading
 from pathlib import Path
+from typing import cast
 
 from scae import config, files
 from scae.errors import ScaeError
 from scae.evaluation import evaluate
+from scae.reproduce.plan import Settings, Target, plan
 from scae.training import train
 from scae.training.run_folder import environment, peak_memory_mb
 
 
-def result_path(spec_file: Path) -> Path:
-    """Where the result of a cell is written."""
-    return spec_file.parents[1] / "cells" / spec_file.name
-
-
-def run(spec_file: Path) -> None:
-    """Train in `runs/NAME`, score, write `cells/NAME.json` and remove the run."""
-    spec = json.loads(spec_file.read_bytes())
-    experiment = config.from_json(json.dumps(spec["experiment"]), str(spec_file))
-    data_dir = None if spec["data_dir"] is None else Path(spec["data_dir"])
-    folder, result = spec_file.with_suffix(""), result_path(spec_file)
+def run(table: Path, name: str) -> None:
+    """Train in `runs/NAME` of the table's folder, score, write `cells/NAME.json`."""
+    cells = {cell.name: cell for cell in plan(cast(Target, table.name), Settings.read(table))}
+    cell, folder = cells[name], table / "runs" / name
     resume = any((folder / "checkpoints").glob("*"))
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
-    trained = train(
-        experiment, folder, data_dir=data_dir, resume=resume, loggers=[], progress=False
-    )
+    trained = train(cell.experiment, folder, resume=resume, loggers=[], progress=False)
     scores = {}
-    for dataset in spec["scored_on"]:
-        found = evaluate(trained.model, experiment, dataset, data_dir, limit=spec["limit"])
-        scores[dataset or spec["dataset"]] = found.to_dict()
-        scores[dataset or spec["dataset"]].pop("confusion", None)
-    result.parent.mkdir(parents=True, exist_ok=True)
-    files.write_json(
-        result,
-        {key: spec[key] for key in ("target", "row", "dataset", "seed", "experiment")}
-        | {"steps": trained.steps, "hours": round(trained.seconds / 3600, 4)}
-        | {"peak_memory_mb": peak_memory_mb()}
-        | {"environment": environment(), "scores": scores},
-    )
+    for dataset in cell.scored_on:
+        found = evaluate(trained.model, cell.experiment, dataset, limit=cell.limit).to_dict()
+        found.pop("confusion", None)
+        scores[dataset or cell.dataset] = found
+    result = {key: getattr(cell, key) for key in ("target", "row", "dataset", "seed")}
+    result |= {"experiment": config.to_json(cell.experiment), "steps": trained.steps}
+    result |= {"hours": round(trained.seconds / 3600, 4), "peak_memory_mb": peak_memory_mb()}
+    result |= {"environment": environment(), "scores": scores}
+    files.write_json(table / "cells" / f"{name}.json", result)
     shutil.rmtree(folder, ignore_errors=True)
-    spec_file.unlink(missing_ok=True)
 
 
 def _end_with_parent() -> None:
@@ -66,6 +54,6 @@ def _end_with_parent() -> None:
 if __name__ == "__main__":
     _end_with_parent()
     try:
-        run(Path(sys.argv[1]))
+        run(Path(sys.argv[1]), sys.argv[2])
     except ScaeError as error:
         sys.exit(f"scae: {error}")

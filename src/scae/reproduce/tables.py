@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
@@ -10,9 +11,9 @@ from scipy.stats import ttest_ind_from_stats
 from scae import paper_values as paper
 from scae.paper_values import PaperValue
 from scae.presets.ablations import ABLATIONS
-from scae.reproduce.plan import DATASETS, ROWS, Settings, Target, group
+from scae.reproduce.plan import DATASETS, ROWS, Settings, group
 
-TITLES: dict[Target, str] = {
+TITLES = {
     "table1": "Table 1: unsupervised classification",
     "table2": "Table 2: ablations",
     "constellations": "Constellations (section 3.1)",
@@ -23,7 +24,7 @@ SHOWN = {
     "svhn": "SVHN",
     "mnist40": "40×40 MNIST",
     "affnist": "affNIST",
-    "affnist-style": "affNIST-style (paper: affNIST)",
+    "affnist-style": "affNIST-style",
     "constellations": "error",
 }
 NAMES = {
@@ -32,6 +33,8 @@ NAMES = {
     "baseline": "baseline (points predicted directly)",
     **{name: ablation.row for name, ablation in ABLATIONS.items()},
 }
+NOTES = "notes.md"
+"""Text beside the cells that goes below the tables: what holds here and what does not."""
 LEVEL = 0.98
 """Confidence level of the paper's bold face."""
 PROTOCOL = (
@@ -62,8 +65,6 @@ class Entry:
 
 Row = tuple[str, str, list[Entry]]
 """Group, name and one entry per column."""
-
-
 Sample = tuple[float, float, int]
 """Mean, standard deviation and number of two or more values."""
 
@@ -83,7 +84,7 @@ def welch_p_value(first: Sample, second: Sample) -> float:
 def spread(values: Sequence[float]) -> str:
     """Mean and, of more than one value, standard deviation."""
     if not values:
-        return "–"
+        return "not run"
     deviation = f" ({stdev(values):.2f})" if len(values) > 1 else ""
     return f"{mean(values):.1f}{deviation}"
 
@@ -106,37 +107,62 @@ def best_rows(entries: Sequence[Entry], smaller: bool = False) -> set[int]:
     return {i for i, s in known.items() if s == best or welch_p_value(s, best) >= 1 - LEVEL}
 
 
+def markdown_table(rows: Sequence[dict[str, str]]) -> str:
+    """A Markdown table with the keys of the rows as its head."""
+    if not rows:
+        return ""
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
 def markdown(
-    target: Target, settings: Settings, cells: Sequence[dict[str, Any]], planned: int
+    folder: Path, settings: Settings, results: Sequence[dict[str, Any]], planned: int
 ) -> str:
-    """The page of a table from its finished cells."""
-    steps = sorted({cell["steps"] for cell in cells})
+    """The page of the table in a folder from the results of its cells."""
+    target = folder.name
+    cells = [result for result in results if "failed" not in result]
+    failed = [result for result in results if "failed" in result]
+    steps = {d: sorted({c["steps"] for c in cells if c["dataset"] == d}) for d in DATASETS[target]}
     places = [cell["environment"] for cell in cells]
-    machines = {
-        ", ".join([m["processor"], f"{m['cores']} cores", *m["gpus"]])
-        for m in (place["machine"] for place in places)
-    }
+    machines = {f"{p['machine']['processor']}, {p['machine']['cores']} cores" for p in places}
     facts = {
         "finished": f"{len(cells)} of {planned} trainings",
+        "failed": "; ".join(f"{r['row']} {r['dataset']}: {r['failed']}" for r in failed),
         "budget": settings.budget,
-        "steps": " to ".join(dict.fromkeys(f"{s:,}" for s in (*steps[:1], *steps[-1:]))),
+        "steps": ", ".join(f"{d} {n:,}" for d, numbers in steps.items() for n in numbers),
         "training time": f"{sum(cell['hours'] for cell in cells):.1f} h, one thread each",
         "machine": "; ".join(sorted(machines)),
         "commit": ", ".join(sorted({(p.get("commit") or "unknown")[:8] for p in places})),
         "command": f"`scae reproduce {target}`",
     }
-    lines = [f"# {TITLES[target]}", ""]
-    lines += [*(f"- {name}: {value}" for name, value in facts.items() if value), ""]
+    parts = [f"# {TITLES[target]}"]
+    parts.append("\n".join(f"- {name}: {value}" for name, value in facts.items() if value))
     if settings.budget == "smoke":
-        lines += ["**A smoke run, no result**: models were hardly trained, on other data.", ""]
-    smaller = target == "constellations"
+        parts.append("**A smoke run, no result**: models were hardly trained, on other data.")
     for caption, columns, rows in _tables(target, settings, cells):
-        lines += [f"{caption} {PROTOCOL}", "", *_lines(columns, rows, smaller), ""]
-    return "\n".join(lines)
+        smaller = target == "constellations"
+        parts += [f"{caption} {PROTOCOL}", _table(columns, rows, smaller)]
+    if (folder / NOTES).is_file():
+        parts.append((folder / NOTES).read_text(encoding="utf-8").strip())
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(columns: list[str], rows: list[Row], smaller: bool) -> str:
+    bold = [best_rows([entries[i] for _, _, entries in rows], smaller) for i in range(len(columns))]
+    lines = []
+    for number, (letter, name, entries) in enumerate(rows):
+        line = {"group": f"{letter})" if letter else "", "row": name}
+        for column, entry, best in zip(columns, entries, bold, strict=True):
+            mark = "**" if number in best else ""
+            line[f"{column}: paper"] = entry.paper.text if entry.paper else "–"
+            line[f"{column}: ours"] = f"{mark}{spread(entry.ours)}{mark}"
+            line[f"{column}: difference"] = entry.difference
+        lines.append(line)
+    return markdown_table(lines)
 
 
 def _tables(
-    target: Target, settings: Settings, cells: Sequence[dict[str, Any]]
+    target: str, settings: Settings, cells: Sequence[dict[str, Any]]
 ) -> list[tuple[str, list[str], list[Row]]]:
     """Caption, columns and rows of each table of a page."""
     datasets = DATASETS[target]
@@ -146,24 +172,21 @@ def _tables(
         mine = [c["scores"] for c in cells if (c["row"], c["dataset"]) == (row, dataset)]
         return tuple(100 * v for v in (lookup(scores, keys) for scores in mine) if v is not None)
 
-    def error(row: str) -> Entry:
-        keys = ("constellations", "segmentation_error")
-        return Entry(paper.CONSTELLATIONS[row], ours(row, "constellations", *keys))
-
     if target == "constellations":
-        rows: list[Row] = [("", NAMES[row], [error(row)]) for row in ROWS[target]]
+        keys = ("constellations", "segmentation_error")
+        errors = {row: ours(row, "constellations", *keys) for row in ROWS[target]}
+        rows: list[Row] = [
+            ("", NAMES[row], [Entry(paper.CONSTELLATIONS[row], errors[row])]) for row in errors
+        ]
         return [("Segmentation error of present points.", columns, rows)]
     if target == "table1":
-        rows = [
-            ("", f"{name}, from the paper", [Entry(printed.get(d)) for d in datasets])
-            for name, printed in paper.TABLE1_OTHERS.items()
-        ]
-        for name, values, keys in (
-            ("k-means on pixels", {}, ("baselines", "k-means on pixels", "full")),
+        rows = []
+        for name, values, where in (
+            ("k-means on pixels", paper.TABLE1_KMEANS, ("baselines", "k-means on pixels", "full")),
             ("SCAE, LIN-MATCH", paper.TABLE1_LIN_MATCH, ("lin_match", "prior", "full")),
             ("SCAE, LIN-PRED", paper.TABLE1_LIN_PRED, ("lin_pred", "prior", "train-test")),
         ):
-            entries = [Entry(values.get(d), ours("full", d, d, *keys)) for d in datasets]
+            entries = [Entry(values.get(d), ours("full", d, d, *where)) for d in datasets]
             rows.append(("", name, entries))
         return [("Accuracy; LIN-MATCH on all images, LIN-PRED on test images.", columns, rows)]
     tables = []
@@ -180,26 +203,10 @@ def _tables(
             if transfer and settings.transfer != "affnist":
                 transfer = replace(transfer, n=None)  # other data than the paper's: no test
             other = ours(row, "mnist40", settings.transfer, field, "prior", "train-target")
-            entries.append(Entry(transfer, other))
-            rows.append((group(row), NAMES[row], entries))
+            rows.append((group(row), NAMES[row], [*entries, Entry(transfer, other)]))
+        if settings.transfer != "affnist":
+            caption += (
+                " affNIST-style is generated the same way; the paper's numbers are affNIST's."
+            )
         tables.append((caption, [*columns, SHOWN[settings.transfer]], rows))
     return tables
-
-
-def _lines(columns: list[str], rows: list[Row], smaller: bool) -> list[str]:
-    head = ["", "", *(text for c in columns for text in (f"{c}: paper", "ours", "difference"))]
-    lines = [line(head), line(["---"] * len(head))]
-    bold = [best_rows([entries[i] for _, _, entries in rows], smaller) for i in range(len(columns))]
-    for number, (letter, name, entries) in enumerate(rows):
-        cells = [f"{letter})" if letter else "", name]
-        for entry, best in zip(entries, bold, strict=True):
-            mark = "**" if number in best else ""
-            printed = entry.paper.text if entry.paper else "–"
-            cells += [printed, f"{mark}{spread(entry.ours)}{mark}", entry.difference]
-        lines.append(line(cells))
-    return lines
-
-
-def line(cells: Sequence[str]) -> str:
-    """A row of a Markdown table."""
-    return f"| {' | '.join(cells)} |"
