@@ -39,6 +39,11 @@ def test_check_fails_above_the_committed_ratio(tmp_path: Path, committed: float,
     assert "limit" in run("step.py", "--check", str(path), "--rounds", "1", code=code)
 
 
+def test_the_loop_is_compared_with_a_plain_step() -> None:
+    found = json.loads(run("loop.py", "--rounds", "8"))
+    assert found["loop_ms"] > found["plain_ms"] / 2 > 0
+
+
 def test_inference() -> None:
     found = json.loads(run("inference.py", "--images", "6"))
     assert found["images"] == 6 and found["single_image_ms"] > 0

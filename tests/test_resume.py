@@ -147,17 +147,15 @@ def flip_a_bit(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("damage", ["bit", "cut", "empty"])
+@pytest.mark.parametrize("damage", ["bit", "cut"])
 def test_corrupt_checkpoint_falls_back(damage: str, tmp_path: Path, expected: bytes) -> None:
     folder = tmp_path / "run"
     run(points_experiment(), folder)
     newest = checkpoint_paths(folder / "checkpoints")[-1]
     if damage == "bit":
         flip_a_bit(newest)
-    elif damage == "cut":
-        newest.write_bytes(newest.read_bytes()[:-100])
     else:
-        newest.write_bytes(b"")
+        newest.write_bytes(newest.read_bytes()[:-100])
     (folder / "weights.safetensors").unlink()
     with pytest.warns(UserWarning, match=r"step000000024.ckpt is corrupt; falling back"):
         assert run(points_experiment(), folder, resume=True).steps == 24
