@@ -160,26 +160,6 @@ def test_folded_pooling_equals_its_definition(seed: int, form: str, one_head: bo
 
 @few
 @given(seeds)
-def test_votes_of_a_folded_encoding_are_the_same(seed: int) -> None:
-    torch.manual_seed(seed % 1000)
-    config = SetTransformerConfig(layers=1, heads=1, width=4, output=8)
-    encoder = SetTransformer(3, 4, config).double()
-    decoder = small_stacked(noise=NoiseConfig(amplitude=0.0)).double().object_decoder
-    x, presence = normal(seed, 2, 7, 3), uniform(seed, 2, 7)
-    weights = [*encoder.parameters(), *decoder.parameters()]
-    results = []
-    for encoding in (encoder(x, presence), encoder.factors(x, presence)):
-        votes = decoder(encoding)
-        total = votes.pose.sin().sum() + votes.presence.sum() + votes.scale.sum()
-        gradients = torch.autograd.grad(total, weights, allow_unused=True)
-        results.append((votes.pose, [g for g in gradients if g is not None]))
-    torch.testing.assert_close(results[0][0], results[1][0])
-    for plain, folded in zip(results[0][1], results[1][1], strict=True):
-        torch.testing.assert_close(plain, folded)
-
-
-@few
-@given(seeds)
 def test_point_mixture_integrates_to_one(seed: int) -> None:
     """Eq. 5 without the dummy is a density over the plane."""
     mean, scale = 0.5 * normal(seed, 1, 4, 2), 0.2 + uniform(seed, 1, 4)
@@ -235,26 +215,6 @@ def test_part_likelihood_by_explicit_loops(seed: int, normalised: bool, dummy: b
             assert result.responsibility[b, m].tolist() == pytest.approx(
                 [term / evidence for term in terms]
             )
-
-
-@few
-@given(seeds, st.booleans())
-def test_point_likelihood_by_explicit_loops(seed: int, dummy: bool) -> None:
-    batch, points, components = 2, 5, 6
-    x, mean = normal(seed, batch, points, 2), normal(seed + 1, batch, components, 2)
-    scale, weight = 0.3 + uniform(seed, batch, components), uniform(seed + 1, batch, components)
-    result = explain_points(x, mean, scale, weight, dummy)
-    for b in range(batch):
-        total = float(weight[b].sum()) + (0.01 if dummy else 0.0)
-        for n in range(points):
-            evidence = sum(
-                float(weight[b, j])
-                * gaussian(x[b, n].numpy(), mean[b, j].numpy(), float(scale[b, j]))
-                for j in range(components)
-            )
-            evidence += 0.01 * 0.01 if dummy else 0.0
-            expected = math.log(evidence / total)
-            assert float(result.log_likelihood[b, n]) == pytest.approx(expected, rel=1e-6)
 
 
 @few
