@@ -51,6 +51,7 @@ def record(
     loaded = load_model(weights)
     experiment = loaded.experiment
     evaluation = evaluate(loaded.model, experiment, data_dir=data_dir).to_dict()
+    evaluation["dataset"] = Path(evaluation["dataset"]).name
     if other := OTHER_DATA.get(experiment.name):
         evaluation[other] = evaluate(loaded.model, experiment, other, data_dir).to_dict()
     result = {
@@ -69,8 +70,15 @@ def record(
     }
     if note:
         result["config"] = note
-    files.write_json(HERE / f"{experiment.name}-seed{experiment.training.seed}.json", result)
+    files.write_json(HERE / f"{stem(experiment)}.json", result)
     return result
+
+
+def stem(experiment: Experiment) -> str:
+    """File name of a run's record: its preset and seed; of own images, their folder."""
+    if experiment.name == "images":
+        return f"images-{Path(experiment.data.name).name}"
+    return f"{experiment.name}-seed{experiment.training.seed}"
 
 
 def presence_mean(
