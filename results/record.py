@@ -45,6 +45,7 @@ def record(
     command: str,
     commit: str,
     data_dir: Path | None = None,
+    origin: str = "",
     note: str = "",
 ) -> dict[str, Any]:
     """Score the weights in a folder, made of those of a run, and write the run's JSON."""
@@ -68,8 +69,8 @@ def record(
             "presence_mean": presence_mean(loaded.model, experiment, data_dir),
         },
     }
-    if note:
-        result["config"] = note
+    texts = {"config": origin, "note": note}
+    result |= {key: text for key, text in texts.items() if text}
     files.write_json(HERE / f"{stem(experiment)}.json", result)
     return result
 
@@ -182,13 +183,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of data sets; default: SCAE_DATA")
     parser.add_argument("--ship", action="store_true", help="put its weights into the package")
     parser.add_argument("--preset", help="take the experiment from this preset, not from the run")
+    parser.add_argument("--note", default="", help="what a reader has to know of the run")
     options = parser.parse_args()
-    weights, note = options.run, ""
+    weights, origin = options.run, ""
     if options.preset:
-        weights, note = resave(options.run, options.preset)
+        weights, origin = resave(options.run, options.preset)
     if options.ship:
         weights = ship(weights, options.data)
-    result = record(options.run, weights, options.command, options.commit, options.data, note)
+    made = options.command, options.commit, options.data, origin, options.note
+    result = record(options.run, weights, *made)
     if options.ship:
         files.write_text(weights / "card.md", card(result))
     for metric, value in scores(result):
