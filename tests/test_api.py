@@ -42,23 +42,16 @@ def test_every_layout_and_type_of_the_same_images_gives_the_same_answer() -> Non
         color.explain(IMAGES[:2])
 
 
-def test_numpy_answers_numpy_and_torch_answers_torch() -> None:
-    model = image_capsules()
-    ours = arrays_of(model.explain(IMAGES))
-    theirs = arrays_of(model.explain(torch.from_numpy(IMAGES)))
-    assert ours.keys() == theirs.keys() and len(ours) > 25
-    for name, array in ours.items():
-        assert isinstance(array, np.ndarray) and isinstance(theirs[name], torch.Tensor)
-        assert np.array_equal(array, theirs[name].numpy())
-        assert not theirs[name].requires_grad and not theirs[name].is_inference()
-
-
-def test_batches_do_not_change_answers() -> None:
-    """More images than are drawn at a time: the joint answer equals the separate ones."""
+def test_answers_are_in_kind_and_do_not_depend_on_the_batch() -> None:
+    """More images than are drawn at a time: the joint answer equals the separate one."""
     model = image_capsules()
     many = np.random.default_rng(2).integers(0, 256, (150, 14, 12), dtype=np.uint8)
+    ours, theirs = arrays_of(model.explain(many)), arrays_of(model.explain(torch.tensor(many)))
     last = arrays_of(model.explain(many[-1]))
-    for name, array in arrays_of(model.explain(many)).items():
+    assert ours.keys() == theirs.keys() and len(ours) > 25
+    for name, array in ours.items():
+        assert isinstance(array, np.ndarray) and np.array_equal(array, theirs[name].numpy())
+        assert not theirs[name].requires_grad and not theirs[name].is_inference()
         shared = name.endswith(("templates", "alpha"))
         assert np.allclose(array if shared else array[-1:], last[name], atol=1e-5), name
 
@@ -138,9 +131,6 @@ def test_presences_and_likelihood_are_the_models_own() -> None:
     [
         (np.zeros((2, 28, 28), np.uint8), r"shape \(2, 28, 28\).*1 channels of 14x12 pixels"),
         (np.full((1, 14, 12), 255.0), r"values from 255 to 255; expected whole"),
-        (np.full((1, 14, 12), np.nan), r"values from nan"),
-        (np.zeros((0, 14, 12)), r"shape \(0, 14, 12\)"),
-        ([["a"]], r"array of numbers"),
         (None, r"array of numbers"),
     ],
 )

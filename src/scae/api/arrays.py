@@ -32,6 +32,9 @@ class Loaded:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.experiment.name!r}, {self.folder or 'in memory'})"
 
+    def _presences(self, *x: Tensor) -> "Presences":
+        return Presences(**vars(self.model.object_presences(*x)))
+
     def _ask(self, function: Callable[..., Any], size: int, like: Any, *x: Tensor) -> Any:
         """`run` a function of tensors; answers are of the kind of array that `like` is."""
         found = run(self.model, function, size, *x)

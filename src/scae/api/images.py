@@ -92,8 +92,7 @@ class ImageCapsules(Loaded):
 
     def presences(self, images: Any) -> Presences:
         """How present every object is: the vectors that are clustered."""
-        found = self._ask(self._presences, BATCH, images, self._images(images))
-        assert isinstance(found, Presences)
+        found: Presences = self._ask(self._presences, BATCH, images, self._images(images))
         return found
 
     def log_likelihood(self, images: Any) -> Float[Array, " batch"]:
@@ -148,9 +147,6 @@ class ImageCapsules(Loaded):
     def _images(self, images: Any) -> Shaped[Tensor, "batch channels height width"]:
         config = self.model.config
         return image_array(images, "`images`", config.channels, config.image_size)
-
-    def _presences(self, image: Tensor) -> Presences:
-        return Presences(**vars(self.model.object_presences(image)))
 
     def _explain(self, image: Float[Tensor, "batch channels height width"]) -> ImageExplanation:
         model, found = self.model, self.model.explain(image)

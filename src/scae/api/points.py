@@ -1,6 +1,7 @@
 """A trained model of point sets: which object each point belongs to, and where objects are."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -72,20 +73,12 @@ class PointCapsules(Loaded):
         better than any object does. It is no test for outliers: an object that is not needed
         elsewhere may be put where one is.
         """
-
-        def segment(points: Points, presence: Presence) -> Tensor:
-            return self.model.segment(points, presence, mark_dummy)
-
+        segment = partial(self.model.segment, mark_dummy=mark_dummy)
         return self._of_scenes(segment, points, presence)
 
     def presences(self, points: Any, presence: Any = None) -> Presences:
         """How present every object is in each scene."""
-
-        def infer(points: Points, presence: Presence) -> Presences:
-            return Presences(**vars(self.model.object_presences(points, presence)))
-
-        found = self._of_scenes(infer, points, presence)
-        assert isinstance(found, Presences)
+        found: Presences = self._of_scenes(self._presences, points, presence)
         return found
 
     def log_likelihood(self, points: Any, presence: Any = None) -> Float[Array, " batch"]:
