@@ -17,8 +17,9 @@ from scae.errors import ScaeError
 
 # A configuration may come with weights from a stranger: larger sizes are no models.
 Size = Annotated[int, Field(ge=1, le=2**20)]
+Sizes = Annotated[tuple[Size, ...], Field(max_length=100)]
 SizeOrNone = Annotated[int, Field(ge=0, le=2**20)]
-Layers = Annotated[int, Field(ge=0, le=1000)]
+Layers = Annotated[int, Field(ge=0, le=100)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -116,9 +117,9 @@ class StackedConfig:
     """Pooling of the CNN: attention-based (appendix E), global average, fully connected."""
     attention_pooling: Form = "printed"
     """One attention map per part as printed; released: a reshape deals maps out across parts."""
-    cnn_channels: tuple[Size, ...] = (128, 128, 128, 128)
+    cnn_channels: Sizes = (128, 128, 128, 128)
     """Channels of the 3x3 convolutions. Paper: 128 each."""
-    cnn_strides: tuple[Size, ...] = (2, 2, 1, 1)
+    cnn_strides: Sizes = (2, 2, 1, 1)
     """Strides of the convolutions. Paper: 2,2,1,1 (MNIST), 1,1,2,2 (SVHN, CIFAR-10)."""
     part_scale_init: Number = 0.0
     """Initial scale parameters of part poses; sigmoid of it is the part's size. Released: 0."""
@@ -153,7 +154,7 @@ class StackedConfig:
     object_encoder: Literal["set-transformer", "mlp"] = "set-transformer"
     """Encoder of the parts; `mlp` concatenates them, the ablation of group e."""
     set_transformer: SetTransformerConfig = field(default_factory=SetTransformerConfig)
-    object_mlp: tuple[Size, ...] = (256, 256)
+    object_mlp: Sizes = (256, 256)
     """Hidden layers of the `mlp` object encoder."""
     capsule_hidden: Size = 128
     """Hidden units of the two MLPs of each object capsule. Released: 128."""

@@ -37,10 +37,10 @@ def load(name_or_path: str | Path, device: str = "cpu") -> Capsules:
     """
     path = find_weights(name_or_path)
     experiment, state = load_weights(path)
-    # A file may claim a model of any size: it is refused before memory is taken.
-    with torch.device("meta"):
-        model = build(experiment.model)
     try:
+        # A file may claim a model of any size: it is refused before memory is taken.
+        with torch.device("meta"):
+            model = build(experiment.model)
         with warnings.catch_warnings(action="ignore"):
             model.load_state_dict(state)  # compares names and shapes, copies nothing
     except RuntimeError as error:

@@ -152,8 +152,10 @@ def read_cifar10(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
                 wanted = "test_batch" if split == "test" else "data_batch"
                 with tarfile.open(path) as archive:
                     for member in archive:
+                        if member.size > limit:
+                            raise ValueError(f"{member.name} has {member.size} bytes")
                         if wanted in member.name and (content := archive.extractfile(member)):
-                            batches[member.name] = content.read(limit + 1)
+                            batches[member.name] = content.read()
             else:
                 with open_binary(path) as file:
                     batches[path.name] = file.read(limit + 1)
