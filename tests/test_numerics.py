@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mutate_files import write_record
 from scae.config import (
     ConstellationConfig,
     LossWeights,
@@ -20,7 +21,6 @@ from scae.config import (
 )
 from scae.losses import loss_terms
 from scae.models import CapsuleModel, build
-from mutate_files import write_record
 from small_models import IMAGES, POINTS
 
 BATCH = 3
