@@ -22,7 +22,7 @@ LOG_ZERO = -1e8
 def safe_log(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """log x, but a finite constant with zero gradient where x is (nearly) 0."""
     zero = x < ZERO
-    return torch.where(zero, LOG_ZERO, torch.where(zero, 1.0, x).log())
+    return x.clamp_min(ZERO).log().masked_fill(zero, LOG_ZERO)
 
 
 def normalise(x: Float[Tensor, "*shape"], dim: int) -> Float[Tensor, "*shape"]:
@@ -110,7 +110,8 @@ def explain_parts(
     """
     # Batch last: the order in which votes lie in memory.
     weight, scale = weight.permute(1, 2, 0), scale.permute(1, 2, 0)  # (K, M, B)
-    parts, mean = parts.transpose(0, 1), mean.permute(1, 2, 0, 3)  # (M, B, dims), (K, M, B, dims)
+    mean = mean.permute(1, 2, 0, 3)  # (K, M, B, dims), by dimension in memory; so the parts too
+    parts = parts.permute(2, 1, 0).contiguous().permute(1, 2, 0)  # (M, B, dims)
     log_weight = safe_log(weight)
     if normalised:
         total = safe_log(weight.sum((0, 1)))

@@ -49,10 +49,15 @@ class PoseVotes(Votes):
     """V_{k,m} = OV_k OP_{k,m} of eq. 3."""
     object_pose: Float[Tensor, "batch objects 2 3"]
     """OV_k, object to image."""
-    relation: Float[Tensor, "batch objects parts 2 3"]
-    """OP_{k,m}, part to object."""
+    relation_components: Components
+    """OP_{k,m} by component, each (objects, parts, batch)."""
     features: Float[Tensor, "batch objects params"]
     """c_k."""
+
+    @property
+    def relation(self) -> Float[Tensor, "batch objects parts 2 3"]:
+        """OP_{k,m}, part to object; put together only when asked for, training never does."""
+        return _poses(self.relation_components)
 
     @property
     def points(self) -> Float[Tensor, "batch objects parts 2"]:
@@ -174,7 +179,7 @@ class ObjectDecoder(nn.Module):
             deformation=0.5 * dynamic.square().sum() / batch,
             pose=_poses(votes),
             object_pose=_poses(object_pose).squeeze(2),
-            relation=_poses(relation),
+            relation_components=relation,
             features=features.transpose(0, 1),
         )
 

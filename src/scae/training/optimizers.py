@@ -44,23 +44,19 @@ class TFRMSProp(Optimizer):
         with torch.enable_grad():
             loss = None if closure is None else closure()
         for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if not params:
-                continue
-            for p in params:
-                if not self.state[p]:
-                    self.state[p]["mean_square"] = torch.ones_like(p)
-                    self.state[p]["momentum_buffer"] = torch.zeros_like(p)
-            grads = [p.grad for p in params]
-            mean_squares = [self.state[p]["mean_square"] for p in params]
-            buffers = [self.state[p]["momentum_buffer"] for p in params]
-            torch._foreach_mul_(mean_squares, group["decay"])
-            torch._foreach_addcmul_(mean_squares, grads, grads, value=1 - group["decay"])
-            roots = torch._foreach_add(mean_squares, group["epsilon"])
-            torch._foreach_sqrt_(roots)
-            torch._foreach_mul_(buffers, group["momentum"])
-            torch._foreach_addcdiv_(buffers, grads, roots, value=group["lr"])
-            torch._foreach_sub_(params, buffers)
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["mean_square"] = torch.ones_like(p)
+                    state["momentum_buffer"] = torch.zeros_like(p)
+                # One parameter after the other: its four arrays stay in cache meanwhile.
+                root = state["mean_square"].mul_(group["decay"])
+                root = root.addcmul_(p.grad, p.grad, value=1 - group["decay"])
+                root = (root + group["epsilon"]).sqrt_()
+                velocity = state["momentum_buffer"].mul_(group["momentum"])
+                p.sub_(velocity.addcdiv_(p.grad, root, value=group["lr"]))
         return loss
 
 
