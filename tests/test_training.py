@@ -251,7 +251,7 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
     run(points_experiment(steps=40), tmp_path / "c", progress=True)
     shown = terminal.getvalue()
-    assert "40/40" in shown and "part_ll=" in shown and "objects=" in shown
+    assert "40/40" in shown and "part_ll=" in shown and "objects=" in shown and " left" in shown
 
 
 def test_bf16_trains_close_to_32_bit(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.plugins.io import TorchCheckpointIO
-from lightning.pytorch.callbacks import Callback, WeightAveraging
+from lightning.pytorch.callbacks import Callback, TQDMProgressBar, WeightAveraging
 from torch import Tensor
 
 from scae import files
@@ -73,6 +73,20 @@ class AverageWeights(WeightAveraging):
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Hand over the average also when a finished training was resumed."""
         self.on_train_end(trainer, pl_module)
+
+
+class ProgressBar(TQDMProgressBar):
+    """Lightning's bar without its numbers of epoch and version."""
+
+    BAR_FORMAT = (
+        "{percentage:3.0f} % {bar} {n_fmt}/{total_fmt}, {rate_noinv_fmt}{postfix}, {remaining} left"
+    )
+
+    def get_metrics(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule
+    ) -> dict[str, int | str | float | dict[str, float]]:
+        """Log-likelihoods and the number of objects in use, as last logged."""
+        return {name: f"{float(value):.4g}" for name, value in trainer.progress_bar_metrics.items()}
 
 
 class ProgressLines(Callback):

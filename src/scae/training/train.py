@@ -15,13 +15,7 @@ import lightning.pytorch as pl
 import torch
 import torch.distributed as dist
 from lightning.fabric.utilities.rank_zero import rank_zero_only
-from lightning.pytorch.callbacks import (
-    Callback,
-    LearningRateMonitor,
-    ModelCheckpoint,
-    Timer,
-    TQDMProgressBar,
-)
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, Timer
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
 
@@ -36,6 +30,7 @@ from scae.training.callbacks import (
     AtomicCheckpoints,
     AverageWeights,
     Diagnostics,
+    ProgressBar,
     ProgressLines,
     SaveAndStop,
 )
@@ -148,7 +143,7 @@ def _strategy(world: int) -> str | DDPStrategy:
 def _callbacks(experiment: Experiment, stop: SaveAndStop, progress: bool) -> list[Callback]:
     decay = experiment.optimizer.average
     averaging: list[Callback] = [] if decay is None else [AverageWeights(decay)]
-    bar = TQDMProgressBar(refresh_rate=10, leave=True) if sys.stdout.isatty() else ProgressLines()
+    bar = ProgressBar(refresh_rate=10, leave=True) if sys.stdout.isatty() else ProgressLines()
     shown: list[Callback] = [bar] if progress else []
     regular = ModelCheckpoint(
         dirpath=stop.checkpoints,
