@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from scipy.io import savemat
 
+import data_files
 from scae import config
 from scae.api.loading import load_model
 from scae.config import SetTransformerConfig
@@ -45,6 +45,8 @@ from scae.weights_file import save_weights
 TIMEOUT = 10
 MAX_MB = 4 * 3 * MAX_PIXELS / 1e6
 """Four times the largest image that is accepted, in RGB; other formats stay far below."""
+PICTURES = {"png": "RGBA", "jpg": "RGB", "gif": "L", "bmp": "RGB", "ppm": "RGB"}
+PICTURES |= {"webp": "RGBA", "tif": "RGB"}
 TOKENS = (b"-1", b"1e400", b"NaN", b"null", b"[]", b"{}", b'"', b"0.5")
 NUMBERS = (0, 1, 2**7, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
 
@@ -74,38 +76,6 @@ def scenes_are_right(found: Any) -> bool:
     return bool(found.points.isfinite().all()) and set(found.presence.unique().tolist()) <= {0, 1}
 
 
-def saved(write: Callable[[Any], object]) -> bytes:
-    file = io.BytesIO()
-    write(file)
-    return file.getvalue()
-
-
-def archive(name: str, content: bytes) -> bytes:
-    def write(file: Any) -> None:
-        with tarfile.open(fileobj=file, mode="w:gz") as tar:
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-
-    return saved(write)
-
-
-def drawn(kind: str, mode: str) -> bytes:
-    channels = {"L": (), "RGB": (3,), "RGBA": (4,)}[mode]
-    pixels = np.random.default_rng(0).integers(0, 256, (7, 9, *channels)).astype(np.uint8)
-    return saved(lambda file: Image.fromarray(pixels, mode).save(file, kind))
-
-
-def weights(folder: Path) -> bytes:
-    experiment = preset("constellation")
-    encoder = SetTransformerConfig(layers=1, heads=1, width=2, output=2)
-    sizes = {"set_transformer": encoder, "capsule_hidden": 2, "capsule_params": 2}
-    small = config.ConstellationConfig(**sizes)  # type: ignore[arg-type]
-    experiment = config.ConstellationExperiment("small", "", small, training=experiment.training)
-    save_weights(build(small), experiment, folder / "weights")
-    return (folder / "weights").read_bytes()
-
-
 CHECKPOINT = {
     "state_dict": {"weight": torch.arange(6.0)},
     "optimizer_states": [{"state": {0: {"step": torch.ones(1)}}}],
@@ -126,69 +96,74 @@ def read_checkpoint(path: Path) -> Any:
     return torch.load(found, map_location="cpu", weights_only=True)["state_dict"]
 
 
+def write_whole_files(folder: Path) -> None:
+    """Small files of every format."""
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 28, 28)).astype(np.uint8)
+    idx = data_files.idx_bytes(pixels)
+    (folder / "idx").write_bytes(idx)
+    (folder / "idx.gz").write_bytes(gzip.compress(idx))
+    data_files.write_svhn(folder, 2)
+    data_files.write_affnist(folder / "affnist.mat", 2)
+    (folder / "1.bin").write_bytes(data_files.cifar_bytes(1))
+    with tarfile.open(folder / "1.tar.gz", "w:gz") as tar:
+        tar.add(folder / "1.bin", "data_batch_1.bin")
+    np.save(folder / "a.npy", pixels)
+    np.savez(folder / "a.npz", images=pixels, labels=[0, 1, 2, 3])
+    np.savez_compressed(folder / "z.npz", x_train=pixels / 255.0)
+    np.savez(folder / "p.npz", points=pixels[:, :, :2] / 9.0, presence=np.ones((4, 28)))
+    lines = [f"{i // 3},{i},{i * i},1\n" for i in range(9)]
+    (folder / "p.csv").write_text("".join(["scene,x,y,object\n", *lines]))
+    for suffix, mode in PICTURES.items():
+        Image.fromarray(pixels[0]).convert(mode).save(folder / f"i.{suffix}")
+    encoder = SetTransformerConfig(layers=1, heads=1, width=2, output=2)
+    model = config.ConstellationConfig(1, 4, 2, "capsules", encoder, 2, 2)
+    experiment = config.ConstellationExperiment("small", "", model)
+    save_weights(build(model), experiment, folder / "a.safetensors")
+    torch.save(CHECKPOINT, folder / "a.ckpt")
+    (folder / "a.json").write_text(json.dumps(config.to_json(preset("mnist"))))
+
+
 def make_readers(folder: Path) -> dict[str, Reader]:
-    rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 256, (4, 28, 28)).astype(np.uint8)
-    idx = bytes((0, 0, 8, 3)) + np.array(pixels.shape, ">u4").tobytes() + pixels.tobytes()
-    cropped = {"X": rng.integers(0, 256, (32, 32, 3, 2)).astype(np.uint8), "y": [[1], [10]]}
-    warped = {"image": rng.integers(0, 256, (1600, 2)).astype(np.uint8), "label_int": [[3, 4]]}
-    records = bytes([3]) + bytes(rng.integers(0, 256, 3072, np.uint8))
-    points = rng.random((3, 4, 2))
-    table = "scene,x,y,object\n" + "".join(f"{i // 3},{i},{i * i},1\n" for i in range(9))
-    mat = {
-        f"{name}.mat": saved(lambda file, v=value, c=name[0] == "z": savemat(file, v, c))
-        for name, value in (("svhn", cropped), ("zipped", cropped))
-    }
-    affnist = {"affnist.mat": saved(lambda file: savemat(file, {"affNISTdata": warped}))}
-    arrays = {
-        "a.npy": saved(lambda file: np.save(file, pixels)),
-        "a.npz": saved(lambda file: np.savez(file, images=pixels, labels=[0, 1, 2, 3])),
-        "z.npz": saved(lambda file: np.savez_compressed(file, x_train=pixels / 255.0)),
-    }
-    scenes = saved(lambda file: np.savez(file, points=points, presence=np.ones((3, 4))))
-    modes = {"PNG": "RGBA", "JPEG": "RGB", "GIF": "L", "BMP": "RGB", "PPM": "RGB"}
-    pictures = {
-        f"i.{kind.lower()}": drawn(kind, mode)
-        for kind, mode in (modes | {"WEBP": "RGBA", "TIFF": "RGB"}).items()
-    }
-    experiment = json.dumps(config.to_json(preset("mnist"))).encode()
+    """Every reader with its whole files."""
+    write_whole_files(folder)
+
+    def reader(names: str, read: Callable, is_right: Callable) -> Reader:
+        return Reader({n: (folder / n).read_bytes() for n in names.split()}, read, is_right)
+
+    pictures = " ".join(f"i.{suffix}" for suffix in PICTURES)
     return {
-        "idx": Reader(
-            {"idx": idx, "idx.gz": gzip.compress(idx)},
+        "idx": reader(
+            "idx idx.gz",
             lambda path: readers.read_idx(path, 3),
             lambda found: found.ndim == 3 and found.dtype == np.uint8,
         ),
-        "mat": Reader(mat, lambda path: readers.read_svhn([path], "train"), images_are_right),
-        "affnist": Reader(
-            affnist, lambda path: readers.read_affnist([path], "train"), images_are_right
-        ),
-        "cifar10": Reader(
-            {"data_batch_1.bin": records, "c.tar.gz": archive("data_batch_1.bin", records)},
-            lambda path: readers.read_cifar10([path], "train"),
+        "mat": reader(
+            "svhn/train_32x32.mat",
+            lambda path: readers.read_svhn([path], "train"),
             images_are_right,
         ),
-        "npz, npy": Reader(
-            arrays,
+        "affnist": reader(
+            "affnist.mat", lambda path: readers.read_affnist([path], "train"), images_are_right
+        ),
+        "cifar10": reader(
+            "1.bin 1.tar.gz", lambda path: readers.read_cifar10([path], "train"), images_are_right
+        ),
+        "npz, npy": reader(
+            "a.npy a.npz z.npz",
             lambda path: readers.read_array_images(path, "train"),
             lambda found: found.images.dtype == torch.uint8 and found.images.ndim == 4,
         ),
-        "points": Reader({"p.npz": scenes}, load_points, scenes_are_right),
-        "csv": Reader({"p.csv": table.encode()}, load_points, scenes_are_right),
-        "images": Reader(
+        "points": reader("p.npz", load_points, scenes_are_right),
+        "csv": reader("p.csv", load_points, scenes_are_right),
+        "images": reader(
             pictures, read_image, lambda found: found.dtype == np.uint8 and found.shape[0] in (1, 3)
         ),
-        "safetensors": Reader(
-            {"weights.safetensors": weights(folder)},
-            load_model,
-            lambda found: found.model.config == found.experiment.model,
+        "safetensors": reader(
+            "a.safetensors", load_model, lambda found: found.model.config == found.experiment.model
         ),
-        "checkpoint": Reader(
-            {"a.ckpt": saved(lambda file: torch.save(CHECKPOINT, file))},
-            read_checkpoint,
-            lambda found: isinstance(found, dict),
-        ),
-        "config": Reader(
-            {"config.json": experiment},
+        "checkpoint": reader("a.ckpt", read_checkpoint, lambda found: isinstance(found, dict)),
+        "config": reader(
+            "a.json",
             lambda path: config.from_json(path.read_bytes(), str(path)),
             lambda found: config.from_json(json.dumps(config.to_json(found)), "again") == found,
         ),
@@ -248,12 +223,10 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
         name = rng.choice(list(members))
         members[name] = damage(members[name], rng)
 
-        def write(file: Any) -> None:
-            with zipfile.ZipFile(file, "w") as new:
-                for member, content in members.items():
-                    new.writestr(member, content)
-
-        return saved(write)
+        with zipfile.ZipFile(file := io.BytesIO(), "w") as new:
+            for member, content in members.items():
+                new.writestr(member, content)
+        return file.getvalue()
     return damage(data, rng)
 
 
@@ -307,7 +280,9 @@ def run(count: int, seed: int = 0, out: Path | None = None) -> tuple[Table, list
             if problem is None and used > MAX_MB:
                 problem = f"took {used:.0f} MB"
             if problem is not None:
-                shutil.copy(path, keep := Path(tempfile.gettempdir()) / f"mutated-{number}-{file}")
+                shutil.copy(
+                    path, keep := Path(tempfile.gettempdir()) / f"mutated-{number}-{path.name}"
+                )
                 problems.append(f"{keep}: {problem}"[:300])
             if out and ((number + 1) % 1000 == 0 or number + 1 == count):
                 write_record(

@@ -22,7 +22,7 @@ def numbers(batch: torch.Tensor) -> list[int]:
     return (batch.amax((1, 2, 3)) * 255).round().long().tolist()
 
 
-def test_an_epoch_shows_every_image_once_and_epochs_differ() -> None:
+def test_an_epoch_shows_every_image_once_in_an_order_of_its_own() -> None:
     batches = ImageBatches(numbered(24), seed=0)
     assert isinstance(batches, Batches) and batches.fingerprint == numbered(24).fingerprint
     seen = [numbers(batches.batch(step, 6)[0]) for step in range(8)]
@@ -30,10 +30,7 @@ def test_an_epoch_shows_every_image_once_and_epochs_differ() -> None:
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(24))
     assert epochs[0] != epochs[1] != list(range(24))
     refuse(lambda: batches.batch(0, 25), "'numbered' has 24 examples, fewer than one batch of 25")
-    refuse(lambda: batches.batch(0, 9, 0, 2), "over 2 processes")
-
-
-def test_the_order_of_a_seed_never_changes() -> None:
+    # The order of a seed never changes, so that old runs can be continued.
     assert numbers(ImageBatches(numbered(50), 7).batch(12, 4)[0]) == [10, 12, 0, 4]
 
 
@@ -49,31 +46,24 @@ def test_batches_do_not_depend_on_history_or_number_of_processes(
     assert torch.equal(torch.cat(shares), straight[17])
     other = ImageBatches(numbered(50), 8, canvas, shift)
     assert not all(torch.equal(other.batch(s, 8)[0], straight[s]) for s in range(3))
-
-
-def mnist_batches(data: ImageDataConfig, folder: Path, side: int) -> Batches:
-    model = StackedConfig(image_size=(side, side))
-    return training_batches(ImageExperiment("mine", "", model, data=data), folder)
+    refuse(lambda: resumed.batch(0, 9, 0, 2), "over 2 processes")
 
 
 def test_mnist40_is_shifted_mnist(tmp_path: Path) -> None:
+    def batches(data: ImageDataConfig, side: int) -> Batches:
+        model = StackedConfig(image_size=(side, side))
+        return training_batches(ImageExperiment("mine", "", model, data=data), tmp_path)
+
     data_files.write_mnist(tmp_path, 40)
     raw, padded = load_images("mnist", "test", tmp_path), load_images("mnist40", "test", tmp_path)
-    assert padded.images.shape == (20, 1, 40, 40) and padded.name == "mnist40"
     assert torch.equal(padded.images, load_images("mnist40", "test", tmp_path).images)
     assert torch.equal(padded.images.long().sum((1, 2, 3)), raw.images.long().sum((1, 2, 3)))
     corners = {tuple(image[0].nonzero().amin(0).tolist()) for image in padded.images}
     assert len(corners) > 10  # not all in the middle
-    config = ImageDataConfig(name="mnist", canvas=40, shift=6)
-    (batch,) = mnist_batches(config, tmp_path, 40).batch(0, 8)
-    (same,) = mnist_batches(ImageDataConfig(name="mnist40"), tmp_path, 40).batch(0, 8)
+    (batch,) = batches(ImageDataConfig(name="mnist", canvas=40, shift=6), 40).batch(0, 8)
+    (same,) = batches(ImageDataConfig(name="mnist40"), 40).batch(0, 8)
     assert batch.shape == (8, 1, 40, 40) and torch.equal(batch, same)
     assert load_images("affnist-style", "test", tmp_path).images.shape == (20, 1, 40, 40)
-
-
-def test_images_of_another_size_than_the_models_are_refused(tmp_path: Path) -> None:
-    data_files.write_mnist(tmp_path, 40)
     words = ("'mnist' are 28x28 with 1", "takes 32x32 with 1")
-    refuse(lambda: mnist_batches(ImageDataConfig("mnist"), tmp_path, 32), *words)
-    resized = mnist_batches(ImageDataConfig("mnist", size=32), tmp_path, 32)
-    assert resized.batch(0, 2)[0].shape == (2, 1, 32, 32)
+    refuse(lambda: batches(ImageDataConfig("mnist"), 32), *words)
+    assert batches(ImageDataConfig("mnist", size=32), 32).batch(0, 2)[0].shape == (2, 1, 32, 32)

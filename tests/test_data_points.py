@@ -105,19 +105,14 @@ def test_npz_and_batches(tmp_path: Path) -> None:
     ("text", "words"),
     [
         (b"", "scene,x,y"),
-        (b"x,y\n1,2\n", "scene,x,y"),
         (b"scene,x,y\n\xff\xfe\x00", "points"),
         (b"scene,x,y\n", "no points"),
         (b"scene,x,y\n1,2,3\n1,2,3,4\n", "line 3"),
-        (b"scene,x,y\n1,2,three\n", "line 2"),
         (b"scene,x,y\n1,2,nan\n", "line 2"),
         (b"scene,x,y,object\n1,2,3,-1\n", "object"),
-        (
-            b"scene,x,y\n" + b"".join(b"%d,0,0\n" % i for i in range(5000)) + b"0,1,1\n" * 5000,
-            "5001",
-        ),
+        (b"scene,x,y\n" + b"".join(b"%d,0,0\n" % max(0, i - 5000) for i in range(9999)), "5001"),
     ],
-    ids=range(9),
+    ids=range(7),
 )
 def test_bad_tables(tmp_path: Path, text: bytes, words: str) -> None:
     path = tmp_path / "points.csv"
@@ -133,9 +128,7 @@ ONES = np.ones((3, 4, 2))
     ("arrays", "words"),
     [
         ({"points": np.zeros((3, 4, 3))}, "(3, 4, 3)"),
-        ({"other": ONES}, "points"),
         ({"points": ONES * np.nan}, "NaN"),
-        ({"points": ONES, "presence": np.ones((3, 5))}, "presence"),
         ({"points": ONES, "presence": np.full((3, 4), 0.5)}, "presence"),
         ({"points": ONES, "object": np.ones((3, 4))}, "whole numbers"),
     ],

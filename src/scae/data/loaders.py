@@ -118,11 +118,12 @@ class ConstellationBatches:
         settings = repr(sorted(asdict(config).items()))
         self.name, self.fingerprint = GENERATED, hashlib.sha256(settings.encode()).hexdigest()
         self.config, self._seed, self._half = config, seed, steps // 2
+        self._per_range = BATCHES_PER_RANGE if config.global_range else 1
         self._scenes = lru_cache(1)(self._generate)
 
     def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> Points:
         """Points and presences of process `rank`."""
-        chunk, position = divmod(step, BATCHES_PER_RANGE if self.config.global_range else 1)
+        chunk, position = divmod(step, self._per_range)
         scenes, rows = self._scenes(chunk, size), process_rows(size, rank, world)
         batch = slice(position * size, (position + 1) * size)
         return scenes.points[batch][rows].clone(), scenes.presence[batch][rows].clone()
@@ -133,9 +134,9 @@ class ConstellationBatches:
         return first + (last - first) * min(1.0, step / max(1, self._half))
 
     def _generate(self, chunk: int, size: int) -> Scenes:
-        batches = BATCHES_PER_RANGE if self.config.global_range else 1
-        config = replace(self.config, keep=self.keep_at(chunk * batches))
-        return arrange(config, draw(config, stream(self._seed, SCENE, chunk), size * batches))
+        config = replace(self.config, keep=self.keep_at(chunk * self._per_range))
+        count = size * self._per_range
+        return arrange(config, draw(config, stream(self._seed, SCENE, chunk), count))
 
 
 def process_rows(size: int, rank: int, world: int) -> slice:
