@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            warnings.showwarning = _Warnings().show  # type: ignore[assignment]
             _run(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except ScaeError as error:
@@ -126,8 +126,15 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _show_warning(message: Warning | str, *_: Any) -> None:
-    """A sentence for the user, above the progress bar if there is one."""
-    from tqdm import tqdm  # type: ignore[import-untyped]
+class _Warnings:
+    """Sentences for the user, each once, above the progress bar if there is one."""
 
-    tqdm.write(f"scae: warning: {message}", file=sys.stderr)
+    def __init__(self) -> None:
+        self.shown: set[str] = set()
+
+    def show(self, message: Warning | str, *_: Any) -> None:
+        from tqdm import tqdm  # type: ignore[import-untyped]
+
+        if str(message) not in self.shown:
+            self.shown.add(str(message))
+            tqdm.write(f"scae: warning: {message}", file=sys.stderr)

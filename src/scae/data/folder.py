@@ -100,7 +100,8 @@ def stack_images(
         if image.shape[1:] != size:
             raise ScaeError(
                 f"Image {path} is {image.shape[1]} pixels high and {image.shape[2]} wide, but "
-                f"{paths[0].name} {size[0]} and {size[1]}; resize all with --data.size."
+                f"{paths[0].name} {size[0]} and {size[1]}; bring all to one size (to train, with "
+                "--data.size)."
             )
     channels = max(len(image) for image in images)
     return np.stack([np.broadcast_to(image, (channels, *size)) for image in images])
