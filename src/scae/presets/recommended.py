@@ -42,7 +42,7 @@ def mnist40() -> ImageExperiment:
         reference="table 2, columns 40x40 MNIST and affNIST; recommended recipe",
         model=replace(recipe.MODEL, image_size=(40, 40), part_scale_init=-1.3),
         data=ImageDataConfig(name="mnist", canvas=40, shift=6),  # section 3.3
-        training=TrainingConfig(steps=8_000, batch=64),
+        training=TrainingConfig(steps=24_000, batch=64),
     )
 
 
