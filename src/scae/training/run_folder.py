@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from lightning.fabric.utilities.rank_zero import rank_zero_only
 
 import scae
 from scae import config, files
@@ -36,24 +37,23 @@ CHECKPOINT_KEYS = {"state_dict", "optimizer_states", "lr_schedulers", "loops", "
 PACKAGES = ("torch", "lightning", "numpy", "scipy", "scikit-learn", "safetensors")
 
 
-def start_run(folder: Path, experiment: Experiment, fingerprint: str) -> None:
-    """Make the folder of a new run, or refuse one that holds a run already."""
-    if (folder / CONFIG).exists():
+def open_run(folder: Path, experiment: Experiment, fingerprint: str, resume: bool) -> Path | None:
+    """Make the folder of a new run, or find the checkpoint to continue from.
+
+    A folder that holds a run already is refused without `resume`; a changed configuration and
+    other data with it. Only the main process writes.
+    """
+    if getattr(rank_zero_only, "rank", 0) not in (0, None):
+        return newest_checkpoint(folder) if resume else None
+    if not (folder / CONFIG).exists():
+        if resume:
+            warnings.warn(f"Nothing to resume in {folder}: starting from step 0.", stacklevel=2)
+        _write(folder, experiment, environment() | {"data": fingerprint, "resumed": []})
+        return None
+    if not resume:
         raise ScaeError(
             f"{folder} already holds a run; continue it with --resume or choose another folder."
         )
-    _write(folder, experiment, environment() | {"data": fingerprint, "resumed": []})
-
-
-def resume_run(folder: Path, experiment: Experiment, fingerprint: str) -> Path | None:
-    """The checkpoint to continue from, or None to start at step 0.
-
-    A changed configuration and other data are refused.
-    """
-    if not (folder / CONFIG).exists():
-        warnings.warn(f"Nothing to resume in {folder}: starting from step 0.", stacklevel=2)
-        start_run(folder, experiment, fingerprint)
-        return None
     old = config.from_json((folder / CONFIG).read_bytes(), str(folder / CONFIG))
     free: dict[str, Any] = {name: getattr(experiment.training, name) for name in FREE_ON_RESUME}
     same = replace(old, training=replace(old.training, **free))

@@ -14,7 +14,6 @@ from pathlib import Path
 import lightning.pytorch as pl
 import torch
 import torch.distributed as dist
-from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, Timer
 from lightning.pytorch.loggers import CSVLogger, Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
@@ -83,7 +82,7 @@ def train(
         )
     if batches is None:
         batches = training_batches(experiment, data_dir)
-    checkpoint = _open_folder(path, experiment, batches.fingerprint, resume)
+    checkpoint = run_folder.open_run(path, experiment, batches.fingerprint, resume)
     keep_freed_memory()
     # The global generator is reseeded at every step; callers get theirs back.
     with torch.random.fork_rng(), _quiet_lightning():
@@ -101,7 +100,7 @@ def train(
             max_steps=training.steps,
             log_every_n_steps=training.log_every,
             callbacks=[*_callbacks(experiment, stop, progress), timer],
-            logger=_loggers(path) if loggers is None else [_csv(path), *loggers],
+            logger=_loggers(path, loggers),
             plugins=[AtomicCheckpoints(training.keep)],
             default_root_dir=path,
             enable_progress_bar=progress and sys.stdout.isatty(),
@@ -120,16 +119,6 @@ def train(
                 run_folder.finish_run(path, seconds)
                 weights_file.save_weights(model, experiment, path / run_folder.WEIGHTS)
     return TrainedRun(path, experiment, model, trainer.global_step, module.skipped_steps, seconds)
-
-
-def _open_folder(path: Path, experiment: Experiment, fingerprint: str, resume: bool) -> Path | None:
-    """Prepare the folder; only the main process writes to it."""
-    if getattr(rank_zero_only, "rank", 0) not in (0, None):
-        return run_folder.newest_checkpoint(path) if resume else None
-    if resume:
-        return run_folder.resume_run(path, experiment, fingerprint)
-    run_folder.start_run(path, experiment, fingerprint)
-    return None
 
 
 def _strategy(world: int) -> str | DDPStrategy:
@@ -157,14 +146,11 @@ def _callbacks(experiment: Experiment, stop: SaveAndStop, progress: bool) -> lis
     return [*averaging, LearningRateMonitor("step"), Diagnostics(), *shown, stop, regular]
 
 
-def _csv(path: Path) -> CSVLogger:
-    return CSVLogger(path, name=run_folder.LOGS, flush_logs_every_n_steps=1)
-
-
-def _loggers(path: Path) -> list[Logger]:
-    if find_spec("tensorboard") is None:
-        return [_csv(path)]
-    return [_csv(path), TensorBoardLogger(path, name="tensorboard", version="")]
+def _loggers(path: Path, given: Sequence[Logger] | None) -> list[Logger]:
+    if given is None:
+        tensorboard = find_spec("tensorboard") is not None
+        given = [TensorBoardLogger(path, name="tensorboard", version="")] if tensorboard else []
+    return [CSVLogger(path, name=run_folder.LOGS, flush_logs_every_n_steps=1), *given]
 
 
 def _fit(
