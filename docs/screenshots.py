@@ -45,25 +45,24 @@ def save(page: Page, name: str) -> None:
     page.close()
 
 
-def choose_best(page: Page) -> None:
-    """Choose the object that explains most parts."""
+def drag_best(page: Page) -> None:
+    """Choose the object that explains most parts, and turn it by 20 degrees."""
     labels = page.locator("#images .object button").evaluate_all(
         "nodes => nodes.map(n => n.getAttribute('aria-label'))"
     )
     best = max(labels, key=lambda label: float(label.split("explains ")[1].split()[0]))
     page.click(f'[aria-label="{best}"]')
     page.mouse.move(2, 2)
+    page.focus(".handle.turn")
+    page.keyboard.press("Shift+ArrowRight")
+    page.wait_for_timeout(1000)
 
 
 def take(browser: Browser, images: str, points: str) -> None:
     with serving(images) as address:
         save(visit(browser, address, "light"), "images")
         page = visit(browser, address, "dark")
-        choose_best(page)
-        page.focus(".handle.turn")
-        for _ in range(4):
-            page.keyboard.press("ArrowRight")
-        page.wait_for_timeout(1000)
+        drag_best(page)
         save(page, "drag-dark")
     with serving(points) as address:
         page = visit(browser, address, "light")

@@ -1,8 +1,7 @@
-"""Models behind the explorer's server: shipped ones where there are any, else random ones."""
+"""Shipped models, and others with random weights, behind the explorer's server."""
 
 import base64
 import contextlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,32 +13,22 @@ import numpy as np
 import torch
 from starlette.testclient import TestClient
 
-from scae.api import Loaded, load_model, shipped
+from scae.api import Loaded
 from scae.explorer import create_app
 from scae.models import build
 from scae.presets import preset
-from scae.weights_file import save_weights
 
 TOKEN = "a-token-for-tests"
 BASE = "http://127.0.0.1:8000"
 
 
-def model_of(name: str, dataset: str = "", **model: Any) -> Loaded:
-    """The shipped model, or the preset's with random weights large enough for decided answers."""
-    if name in shipped() and not dataset and not model:
-        return load_model(name)
+def random_model(name: str, dataset: str = "", **model: Any) -> Loaded:
+    """A preset with fresh weights."""
     usual = preset(name)
     data = replace(usual.data, name=dataset or usual.data.name)
     experiment = replace(usual, model=replace(usual.model, **model), data=data)
     torch.manual_seed(3)
-    built = build(experiment.model).eval()
-    with torch.no_grad():
-        for parameter in built.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-        for parameter in built.template_parameters():
-            if parameter.ndim:  # templates and alpha, not the background
-                parameter.add_(5 * torch.rand_like(parameter))
-    return Loaded(built, experiment, Path())
+    return Loaded(build(experiment.model).eval(), experiment, Path())
 
 
 def client(loaded: Loaded, token: str | None = TOKEN, **options: Any) -> TestClient:
@@ -66,22 +55,15 @@ def pixels(text: str, *shape: int) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def running(folder: Path, loaded: Loaded) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """Process, address without and token of `scae explore` on a saved copy of the model."""
-    weights = folder / f"{loaded.experiment.name}.safetensors"
-    save_weights(loaded.model, loaded.experiment, weights)
-    command = [sys.executable, "-m", "scae.cli", "explore", str(weights), "--no-browser"]
-    environment = {k: v for k, v in os.environ.items() if k != "SCAE_DATA"}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**environment, "OMP_NUM_THREADS": "1"}
-    )
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        assert line.startswith("Open http://127.0.0.1:"), line
-        base, _, token = line.split()[1].partition("/?token=")
-        yield process, base, token
-    finally:
-        process.terminate()
-        process.wait(20)
-        process.stdout.close()
+def running(model: str) -> Iterator[tuple[str, str]]:
+    """Address and token of `scae explore MODEL`."""
+    command = [sys.executable, "-m", "scae.cli", "explore", model, "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            assert line.startswith("Open http://127.0.0.1:"), line
+            base, _, token = line.split()[1].partition("/?token=")
+            yield base, token
+        finally:
+            process.terminate()

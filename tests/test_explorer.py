@@ -1,45 +1,30 @@
 """The explorer's server: who may ask, what is refused, and whether the answers are the model's."""
 
 import json
-import os
 import random
 import re
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 import torch
 
-from explorer_pages import (
-    BASE,
-    TOKEN,
-    client,
-    model_of,
-    pixels,
-    question,
-    running,
-    some_digit,
-)
+from explorer_pages import BASE, TOKEN, client, pixels, question, random_model, some_digit
+from scae.api import load_model
 from scae.errors import ScaeError
-from scae.explorer.app import MAX_BODY, PAGE
-from scae.explorer.server import is_loopback, listen
+from scae.explorer.app import MAX_BODY, PAGE, listen
 from scae.geometry import compose
-
-CLIENTS, SECONDS = 200, 60
 
 
 @pytest.fixture(scope="module")
 def images():
-    loaded = model_of("mnist")
+    loaded = load_model("mnist")
     return loaded.model, client(loaded)
 
 
 @pytest.fixture(scope="module")
 def points():
-    loaded = model_of("constellation")
+    loaded = load_model("constellation")
     return loaded.model, client(loaded)
 
 
@@ -48,16 +33,16 @@ def as_batch(picture: np.ndarray) -> torch.Tensor:
 
 
 def test_no_answer_without_the_token():
-    stranger = client(model_of("mnist"), token=None)
+    stranger = client(load_model("constellation"), token=None)
     assert stranger.get("/api/model").status_code == 401
-    assert stranger.post("/api/explain", json=question(some_digit())).status_code == 401
+    assert stranger.post("/api/explain", json={"points": []}).status_code == 401
     assert stranger.get("/api/model", headers={"authorization": "Bearer no"}).status_code == 401
     assert stranger.get("/", params={"token": "no"}).status_code == 401
     assert "scae explore" in stranger.get("/api/model").json()["detail"]
 
 
 def test_the_first_visit_gives_a_strict_cookie():
-    visitor = client(model_of("mnist"), token=None)
+    visitor = client(load_model("constellation"), token=None)
     answer = visitor.get("/", params={"token": TOKEN}, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"].lower()
@@ -137,10 +122,12 @@ def test_mutated_questions_never_break_the_server(images):
         assert images[1].post("/api/explain", content=bytes(body)).status_code in (200, 400, 422)
 
 
-def test_large_and_endless_bodies_are_refused(images):
-    large = images[1].post("/api/explain", content=bytes(MAX_BODY + 1))
-    assert large.status_code == 413 and "kB" in large.json()["detail"]
-    assert images[1].post("/api/explain", content=iter([b"{", b"}"])).status_code == 411
+def test_large_bodies_are_refused(images):
+    chunks = (bytes(MAX_BODY // 4) for _ in range(5))  # of unknown length
+    for content in (bytes(MAX_BODY + 1), chunks):
+        answer = images[1].post("/api/explain", content=content)
+        assert answer.status_code == 413
+        assert "content-security-policy" in answer.headers
 
 
 def test_answers_are_the_models(images):
@@ -162,8 +149,9 @@ def test_answers_are_the_models(images):
         np.testing.assert_allclose(pixels(text, 28, 28), expected[0, 0], atol=0.003)
     shares = pixels(answer["shares"], len(presence), 28, 28).sum(0)
     assert (shares <= picture[..., 0] / 255 + 0.02 * len(presence)).all()
-    used = {str(k) for k, an_object in enumerate(answer["objects"]) if an_object["used"]}
-    assert set(answer["alone"]) == used
+    used = {k for k, an_object in enumerate(answer["objects"]) if an_object["used"]}
+    assert set(answer["alone"]) == {str(k) for k in used}
+    assert used >= {part["object"] for part in answer["parts"] if part["presence"] >= 0.1} - {-1}
 
 
 def test_switched_off_capsules_are_gone(images):
@@ -205,32 +193,30 @@ def test_a_dragged_object_takes_its_votes_along(images):
 
 @pytest.mark.parametrize("shape", [(28, 28, 3), (24, 32, 1)])
 def test_other_sizes_and_colours(shape):
-    ask = client(model_of("mnist", image_size=shape[:2], channels=shape[2]))
+    ask = client(random_model("mnist", image_size=shape[:2], channels=shape[2]))
     answer = ask.post("/api/explain", json=question(some_digit(0, shape))).json()
     about = ask.get("/api/model").json()
     assert [about[key] for key in ("height", "width", "channels")] == list(shape)
     assert pixels(answer["from_parts"], *shape).any()
 
 
-def test_pictures_to_pick_and_their_map():
-    ask = client(model_of("mnist", "digits"))
+def test_pictures_to_pick():
+    ask = client(load_model("digits"))
     about = ask.get("/api/model").json()
     assert (about["dataset"], about["strokes"]) == ("digits", True)
-    picture = ask.get("/api/picture?index=3").json()
+    picture = ask.get("/api/example?index=3").json()
     assert pixels(picture["pixels"], 28, 28).max() > 0.5 and picture["label"] in "0123456789"
-    assert ask.get(f"/api/picture?index={about['pictures']}").status_code == 404
-    found = ask.get("/api/map").json()
-    assert len(found["points"]) == len(found["groups"]) == about["pictures"]
-    assert np.abs(found["points"]).max() <= 1
+    for index in (about["pictures"], -1, 2**31):
+        assert ask.get(f"/api/example?index={index}").status_code == 422
 
 
 def test_a_path_in_the_configuration_is_not_followed(tmp_path: Path):
-    assert client(model_of("mnist", str(tmp_path))).get("/api/model").json()["pictures"] == 0
+    assert client(random_model("mnist", str(tmp_path))).get("/api/model").json()["pictures"] == 0
 
 
 def test_points_are_the_models(points):
     model, ask = points
-    scene = ask.get("/api/scene?index=1").json()["points"]
+    scene = ask.get("/api/example?index=1").json()["points"]
     given = torch.tensor([scene])
     answer = ask.post("/api/explain", json={"points": scene}).json()
     presence = torch.ones(given.shape[:2])
@@ -245,7 +231,7 @@ def test_points_are_the_models(points):
 
 
 def test_the_baseline_has_a_page_too():
-    ask = client(model_of("constellation-baseline"))
+    ask = client(random_model("constellation-baseline"))
     assert ask.post("/api/explain", json={"points": [[0, 0], [0.5, 0]]}).status_code == 200
 
 
@@ -256,50 +242,7 @@ def test_bad_points_get_a_sentence(points):
 
 
 def test_listening():
-    assert is_loopback("127.0.0.1") and is_loopback("localhost") and not is_loopback("0.0.0.0")
     with listen("127.0.0.1", 0) as taken:
         for port in (taken.getsockname()[1], 70_000):
             with pytest.raises(ScaeError, match="choose another"):
                 listen("127.0.0.1", port)
-
-
-def resident_megabytes(pid: int) -> float:
-    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0]) / 1000
-
-
-def cpu_seconds(pid: int) -> float:
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-@pytest.mark.slow
-def test_two_hundred_clients_for_a_minute(tmp_path: Path, capsys):
-    """Every client drags an object: no error, bounded memory, 50 ms of processor an answer."""
-    with running(tmp_path, model_of("mnist")) as (process, base, token):
-        moved = [{"object": 3, "pose": [0.5, 0, 0.1, 0, 0.5, 0]}]
-
-        def drag(number: int, seconds: float) -> list[float]:
-            taken, until = [], time.monotonic() + seconds
-            body = {"moved": moved, "image": question(some_digit(number % 20))}
-            headers = {"authorization": f"Bearer {token}"}
-            with httpx.Client(headers=headers, timeout=60) as user:
-                while time.monotonic() < until:
-                    begin = time.perf_counter()
-                    user.post(f"{base}/api/move", json=body).raise_for_status()
-                    taken.append(time.perf_counter() - begin)
-            return taken
-
-        drag(0, 2)
-        memory, cpu = resident_megabytes(process.pid), cpu_seconds(process.pid)
-        alone = drag(0, 5)
-        cpu = (cpu_seconds(process.pid) - cpu) / len(alone)
-        with ThreadPoolExecutor(CLIENTS) as pool:
-            taken = np.concatenate(list(pool.map(drag, range(CLIENTS), [SECONDS] * CLIENTS)))
-        grown = resident_megabytes(process.pid) - memory
-    with capsys.disabled():
-        print(
-            f"\none client: median {1000 * np.median(alone):.0f} ms, {1000 * cpu:.0f} ms of "
-            f"processor; {CLIENTS} clients: {len(taken)} answers, "
-            f"p95 {np.quantile(taken, 0.95):.2f} s, {grown:.0f} MB more"
-        )
-    assert cpu < 0.05 and grown < 200 and len(taken) > CLIENTS

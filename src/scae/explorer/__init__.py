@@ -1,6 +1,5 @@
 """A local web page to look inside a trained model: FastAPI behind, plain ES modules in front."""
 
-from scae.explorer.app import create_app
-from scae.explorer.server import serve
+from scae.explorer.app import create_app, serve
 
 __all__ = ["create_app", "serve"]

@@ -1,32 +1,34 @@
 """The web application: static files, and questions to one model for those who have the token."""
 
-import base64
 import hashlib
 import mimetypes
 import secrets
 import socket
+import threading
+import webbrowser
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import torch
+import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from scae.api import Loaded
-from scae.config import ConstellationExperiment, ImageExperiment
 from scae.errors import ScaeError
 from scae.explorer.image_view import ImageView
-from scae.explorer.messages import ImageQuestion, MoveQuestion, PointQuestion
-from scae.explorer.pictures import PresenceMap, find_pictures, picture
 from scae.explorer.point_view import PointView
-from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.models import StackedCapsuleAutoencoder
 
 PAGE = Path(__file__).parent / "page"
 MAX_BODY = 1_000_000
+MAX_CONNECTIONS = 256
 HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; object-src 'none'",
@@ -36,13 +38,10 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
-# Light strokes on black: pictures for these models are prepared like digits.
-STROKE_DATASETS = ("mnist", "mnist40", "digits", "affnist", "affnist-style")
+LOOPBACK = ("127.0.0.1", "localhost")
 NO_TOKEN = "Open the address that `scae explore` printed: it carries the token of this page."
 
 Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False))]
-Index = Annotated[int, Query(ge=0, lt=2**31)]
 
 
 def create_app(
@@ -54,17 +53,17 @@ def create_app(
     # Cookies are shared by all ports of a host: the name tells two running pages apart.
     cookie = f"scae-{hashlib.sha256(token.encode()).hexdigest()[:8]}"
     api = APIRouter(prefix="/api", dependencies=[Depends(own_page(token, cookie))])
-    model, experiment = loaded.model, loaded.experiment
-    if isinstance(model, ConstellationAutoencoder):
-        assert isinstance(experiment, ConstellationExperiment)
-        add_points(api, model, experiment)
-    else:
-        assert isinstance(experiment, ImageExperiment)
-        add_images(api, model, experiment, data_dir)
+    images = isinstance(loaded.model, StackedCapsuleAutoencoder)
+    view = ImageView(loaded, data_dir) if images else PointView(loaded)
+    api.get("/model")(view.describe)
+    api.get("/example")(view.example)
+    api.post("/explain")(view.explain)
+    if isinstance(view, ImageView):
+        api.post("/move")(view.move)
     app.include_router(api)
 
     @app.get("/")
-    def index(token_given: Annotated[str | None, Query(alias="token")] = None) -> Response:
+    async def index(token_given: Annotated[str | None, Query(alias="token")] = None) -> Response:
         """The page; with the token in the address, first a cookie and an address without."""
         if token_given is None:
             return FileResponse(PAGE / "index.html")
@@ -78,81 +77,18 @@ def create_app(
     app.mount("/", StaticFiles(directory=PAGE))
     app.add_exception_handler(ScaeError, refused)
     app.add_exception_handler(RequestValidationError, malformed)
-    app.middleware("http")(bounded)
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=host_names(host), www_redirect=False)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY)
+    # Other names could be pointed at this address by a stranger (DNS rebinding).
+    names = [*LOOPBACK, host, socket.gethostname()]
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)
+    app.middleware("http")(add_headers)
     return app
 
 
-def add_images(
-    api: APIRouter,
-    model: StackedCapsuleAutoencoder,
-    experiment: ImageExperiment,
-    data_dir: Path | None,
-) -> None:
-    """Questions to a model of images."""
-    view = ImageView(model)
-    view.explain(ImageQuestion(pixels=base64.b64encode(bytes(view.size))))  # the first is slow
-    data = find_pictures(experiment, data_dir)
-    presence_map = None if data is None else PresenceMap(view, data)
-    about = {
-        **view.describe(),
-        "name": experiment.name,
-        "strokes": model.config.channels == 1 and experiment.data.name in STROKE_DATASETS,
-        "pictures": 0 if data is None else len(data),
-        "dataset": "" if data is None else data.name,
-    }
-
-    @api.get("/model")
-    def describe() -> dict[str, Any]:
-        return about
-
-    @api.post("/explain")
-    def explain(question: ImageQuestion) -> dict[str, Any]:
-        return view.explain(question)
-
-    @api.post("/move")
-    def move(question: MoveQuestion) -> dict[str, Any]:
-        return view.move(question)
-
-    @api.get("/picture")
-    def pick(index: Index) -> dict[str, str]:
-        if data is None or index >= len(data):
-            raise HTTPException(404, "There is no such picture.")
-        pixels, label = picture(data, index)
-        return {"pixels": base64.b64encode(pixels).decode(), "label": label}
-
-    @api.get("/map")
-    def show_map() -> dict[str, Any]:
-        if presence_map is None:
-            raise HTTPException(404, "There are no pictures to map.")
-        return presence_map.get()
-
-
-def add_points(
-    api: APIRouter, model: ConstellationAutoencoder, experiment: ConstellationExperiment
-) -> None:
-    """Questions to a model of points."""
-    view = PointView(model, experiment)
-    view.explain(PointQuestion(points=((0.0, 0.0),)))  # the first is slow
-    about = {**view.describe(), "name": experiment.name}
-
-    @api.get("/model")
-    def describe() -> dict[str, Any]:
-        return about
-
-    @api.post("/explain")
-    def explain(question: PointQuestion) -> dict[str, Any]:
-        return view.explain(question)
-
-    @api.get("/scene")
-    def scene(index: Index) -> dict[str, Any]:
-        return {"points": view.example(index % about["examples"])}
-
-
-def own_page(token: str, cookie: str) -> Callable[[Request, Bearer], None]:
+def own_page(token: str, cookie: str) -> Callable[[Request, Bearer], Awaitable[None]]:
     """A dependency that lets pass only our own page, or a script, with the token."""
 
-    def check(request: Request, bearer: Bearer) -> None:
+    async def check(request: Request, bearer: Bearer) -> None:
         headers = request.headers
         own = f"{request.url.scheme}://{headers.get('host')}"
         site = headers.get("sec-fetch-site", "none")
@@ -170,28 +106,21 @@ def same(given: str, token: str) -> bool:
     return secrets.compare_digest(given.encode(), token.encode())
 
 
-async def bounded(
+async def add_headers(
     request: Request, call_next: Callable[[Request], Awaitable[Response]]
 ) -> Response:
-    """Refuse bodies that are large or of unknown length; send the headers with every answer."""
-    length = request.headers.get("content-length", "0")
-    if "transfer-encoding" in request.headers or not length.isdecimal():
-        response: Response = JSONResponse({"detail": "The request has no length."}, 411)
-    elif int(length) > MAX_BODY:
-        sentence = f"The request is larger than {MAX_BODY // 1000} kB."
-        response = JSONResponse({"detail": sentence}, 413)
-    else:
-        response = await call_next(request)
+    """Send the headers with every answer, refusals included."""
+    response = await call_next(request)
     response.headers.update(HEADERS)
     return response
 
 
-def refused(_: Request, error: Exception) -> JSONResponse:
+async def refused(_: Request, error: Exception) -> JSONResponse:
     """A question that cannot be answered, in a sentence."""
     return JSONResponse({"detail": str(error)}, 422)
 
 
-def malformed(_: Request, error: Exception) -> JSONResponse:
+async def malformed(_: Request, error: Exception) -> JSONResponse:
     """The first problem of a request in a sentence; what was sent is never repeated."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
@@ -200,13 +129,51 @@ def malformed(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": sentence}, 422)
 
 
-def host_names(host: str) -> list[str]:
-    """Names the page answers to, so that no other name can be pointed at it (DNS rebinding)."""
-    if host not in ("0.0.0.0", "::"):
-        return [*LOOPBACK, host, f"[{host}]"]
-    name = socket.gethostname()
+def serve(
+    loaded: Loaded,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    open_browser: bool = True,
+    data_dir: Path | None = None,
+) -> None:
+    """Serve the page until interrupted; it needs the token in the printed address.
+
+    Only this machine can reach it unless `host` says otherwise.
+    """
+    token = secrets.token_urlsafe(24)
+    # For one picture a second thread gains little, and loses much where processors are busy.
+    torch.set_num_threads(1)
+    with listen(host, port) as listening:
+        app = create_app(loaded, token, host, data_dir)
+        reached = "127.0.0.1" if host == "0.0.0.0" else host
+        address = f"http://{reached}:{listening.getsockname()[1]}/?token={token}"
+        print(f"Open {address}\nStop with Ctrl-C.", flush=True)
+        if host not in LOOPBACK:
+            print(f"Other machines may reach this page: it listens on {host}.", flush=True)
+        if open_browser:
+            threading.Timer(0.5, webbrowser.open, [address]).start()
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,  # addresses carry the token
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=2,
+            ws="none",
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one."""
     try:
-        addresses = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
-    except OSError:
-        addresses = set()
-    return [*LOOPBACK, name, *addresses, *(f"[{address}]" for address in addresses)]
+        listening = socket.create_server((host, port), backlog=MAX_CONNECTIONS)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ScaeError(
+            f"Cannot listen on {host} port {port} ({reason}); choose another --port or --host."
+        ) from None
+    # Connections inherit it; asyncio does not set it on them, and each answer would wait 40 ms.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

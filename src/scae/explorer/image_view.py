@@ -1,10 +1,10 @@
-"""What an image model sees in one picture, with capsules switched off or moved."""
+"""What an image model sees in one picture, with capsules switched off or objects moved."""
 
 import base64
-import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,40 +12,44 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from scae.api import Loaded
+from scae.config import ImageExperiment
 from scae.errors import ScaeError
-from scae.evaluation import evaluation_mode
-from scae.explorer.messages import ImageQuestion, MovedObject, MoveQuestion
+from scae.explorer.messages import ImageQuestion, Index, MovedObject, MoveQuestion
+from scae.explorer.pictures import find_pictures
 from scae.geometry import compose
 from scae.mixtures import explain_parts
-from scae.models import StackedCapsuleAutoencoder
+from scae.models import StackedCapsuleAutoencoder, evaluation_mode
 from scae.models.object_decoder import PoseVotes
 from scae.models.stacked import StackedExplanation
 from scae.rendering import PixelMixture
 
-CACHED_PICTURES = 64
-# An object is in use if it claims to be present or explains at least half a part.
-MIN_PRESENCE, MIN_EXPLAINED = 0.1, 0.5
-# Of a part: its pose, presence, its object's vote for the pose, and that object (-1: none).
-PART_FIELDS = ("pose", "presence", "vote", "object")
-# Of an object: its presence, how many parts it explains, whether it is in use, its pose OV.
-OBJECT_FIELDS = ("presence", "explains", "used", "pose")
+CACHED_PICTURES = 256  # one for each connection
+# From this presence on a part or object counts; the page has the same number.
+MIN_PRESENCE = 0.1
+# Light strokes on black: pictures for these models are prepared like digits.
+STROKE_DATASETS = ("mnist", "mnist40", "digits", "affnist", "affnist-style")
 
 
 class ImageView:
-    """Answers questions about pictures; one at a time, since each uses all threads."""
+    """Answers questions about pictures.
 
-    def __init__(self, model: StackedCapsuleAutoencoder):
-        self.model = model
-        self.lock = threading.Lock()
-        height, width = model.config.image_size
-        self.shape = (height, width, model.config.channels)
-        self.size = height * width * model.config.channels
+    The answers are coroutines that never wait: the server computes one at a time.
+    """
+
+    def __init__(self, loaded: Loaded, data_dir: Path | None = None):
+        assert isinstance(loaded.model, StackedCapsuleAutoencoder)
+        assert isinstance(loaded.experiment, ImageExperiment)
+        self.model, self.experiment = loaded.model, loaded.experiment
+        self.pictures = find_pictures(loaded.experiment, data_dir)
+        config = loaded.model.config
+        self.shape = (*config.image_size, config.channels)
         # A dragged object asks about the same picture many times a second.
         self._explanation = lru_cache(CACHED_PICTURES)(self._explain)
 
-    def describe(self) -> dict[str, Any]:
+    async def describe(self) -> dict[str, Any]:
         """Sizes and templates: what the page needs before the first picture."""
-        config = self.model.config
+        config, data = self.model.config, self.pictures
         with torch.no_grad():
             templates = self.model.templates.templates() * self._opacity()[:, None]
         # At full contrast: the brightness of a template in a picture is its colour's.
@@ -53,6 +57,7 @@ class ImageView:
         high = templates.amax((1, 2, 3), keepdim=True)
         return {
             "kind": "images",
+            "name": self.experiment.name,
             "height": config.image_size[0],
             "width": config.image_size[1],
             "channels": config.channels,
@@ -60,37 +65,84 @@ class ImageView:
             "objects": config.objects,
             "template_size": config.template_size,
             "templates": encode((templates - low) / (high - low).clamp_min(1e-6)),
+            "strokes": config.channels == 1 and self.experiment.data.name in STROKE_DATASETS,
+            "pictures": 0 if data is None else len(data),
+            "dataset": "" if data is None else data.name,
         }
 
-    def explain(self, question: ImageQuestion) -> dict[str, Any]:
-        """Parts, objects and drawings of the picture; drawings are bytes in base64."""
-        with self.lock, evaluation_mode(self.model):
-            found, image = self._explanation(question)
-            return self._answer(found, self.model.target(image))
+    async def example(self, index: Index) -> dict[str, str]:
+        """A picture of the data set and its class, if it has one."""
+        data = self.pictures
+        if data is None or index >= len(data):
+            raise ScaeError(f"There is no picture {index}.")
+        label = "" if data.labels is None else str(int(data.labels[index]))
+        if label and data.classes:
+            label = data.classes[int(label)]
+        return {"pixels": encode(data.images[index] / 255), "label": label}
 
-    def move(self, question: MoveQuestion) -> dict[str, Any]:
+    async def explain(self, question: ImageQuestion) -> dict[str, Any]:
+        """Parts, objects and drawings of the picture; drawings are bytes in base64.
+
+        Of a part: its pose, presence, the vote for its pose and the object it is from (-1: none).
+        """
+        with evaluation_mode(self.model):
+            found, image = self._explanation(question)
+            votes, mixture, presence = found.votes, found.mixture, found.parts.presence[0]
+            share = mixture.responsibility[0]  # (M, K)
+            vote, vote_presence = self.model.winning_votes(found)
+            nobody = (mixture.dummy_share[0] > share.amax(-1)) | (vote_presence[0] == 0)
+            winner = mixture.winner[0].masked_fill(nobody, -1)
+            prior = votes.prior[0]
+            used = {
+                *winner[presence >= MIN_PRESENCE].tolist(),
+                *(prior >= MIN_PRESENCE).nonzero()[:, 0].tolist(),
+            } - {-1}
+            drawn = self.model.reconstruct(found)
+            parts = zip(
+                rounded(found.parts.pose[0].flatten(-2)),
+                rounded(presence),
+                rounded(vote[0].flatten(-2)),
+                winner.tolist(),
+                strict=True,
+            )
+            objects = zip(
+                rounded(prior),
+                rounded(presence @ share),  # absent parts need no explanation
+                rounded(votes.object_pose[0].flatten(-2)),
+                strict=True,
+            )
+            return {
+                "parts": [
+                    {"pose": p, "presence": a, "vote": v, "object": k} for p, a, v, k in parts
+                ],
+                "objects": [
+                    {"presence": a, "explains": n, "pose": p, "used": k in used}
+                    for k, (a, n, p) in enumerate(objects)
+                ],
+                "from_parts": encode(drawn.mean()[0]),
+                "shares": encode(pixel_shares(drawn, self.model.target(image))[0, :, None]),
+                **self._draw(found, sorted(used)),
+            }
+
+    async def move(self, question: MoveQuestion) -> dict[str, Any]:
         """The drawings with dragged objects; which object explains what stays as it was."""
         objects = [moved.object for moved in question.moved]
         check_capsules(objects, self.model.config.objects)
-        with self.lock, evaluation_mode(self.model):
+        with evaluation_mode(self.model):
             found, _ = self._explanation(question.image)
             found = replace(found, votes=move_objects(found.votes, question.moved))
-            drawn = encode(self._draw_votes(found))
-            return {"from_objects": drawn, "alone": self._alone(found, objects)}
-
-    def presences(
-        self, images: Float[Tensor, "batch channels height width"]
-    ) -> Float[np.ndarray, "batch objects"]:
-        """Prior object presences of a batch."""
-        with self.lock, evaluation_mode(self.model):
-            return self.model.object_presences(images).prior.cpu().numpy()
+            return self._draw(found, objects)
 
     def _explain(self, question: ImageQuestion) -> tuple[StackedExplanation, Tensor]:
         """The explanation had some parts not been found and some objects not existed."""
         model, config = self.model, self.model.config
         check_capsules(question.parts_off, config.parts)
         check_capsules(question.objects_off, config.objects)
-        image = self._image(question.pixels)
+        size = int(np.prod(self.shape))
+        if len(question.pixels) != size:
+            raise ScaeError(f"The picture has {len(question.pixels)} bytes instead of {size}.")
+        pixels = torch.frombuffer(bytearray(question.pixels), dtype=torch.uint8).view(self.shape)
+        image = pixels.to(next(model.parameters()).device).permute(2, 0, 1)[None] / 255
         parts = model.part_encoder(image)
         parts = replace(parts, presence=without(parts.presence, question.parts_off))
         colors = model.templates.colors(parts.features)
@@ -107,61 +159,16 @@ class ImageView:
             )
         return StackedExplanation(parts, colors, votes, mixture), image
 
-    def _image(self, pixels: bytes) -> Float[Tensor, "1 channels height width"]:
-        if len(pixels) != self.size:
-            raise ScaeError(f"The picture has {len(pixels)} bytes instead of {self.size}.")
-        device = next(self.model.parameters()).device
-        image = torch.frombuffer(bytearray(pixels), dtype=torch.uint8).view(self.shape)
-        return image.to(device).permute(2, 0, 1)[None] / 255
-
-    def _answer(
-        self, found: StackedExplanation, target: Float[Tensor, "1 channels height width"]
-    ) -> dict[str, Any]:
-        votes, mixture, presence = found.votes, found.mixture, found.parts.presence[0]
-        share = mixture.responsibility[0]  # (M, K)
-        vote, vote_presence = self.model.winning_votes(found)
-        nobody = (mixture.dummy_share[0] > share.amax(-1)) | (vote_presence[0] == 0)
-        winner = mixture.winner[0].masked_fill(nobody, -1)
-        explains = presence @ share  # absent parts need no explanation
-        used = (votes.prior[0] > MIN_PRESENCE) | (explains > MIN_EXPLAINED)
-        seen = self.model.reconstruct(found)
-        parts = zip(
-            rounded(found.parts.pose[0].flatten(-2)),
-            rounded(presence),
-            rounded(vote[0].flatten(-2)),
-            winner.tolist(),
-            strict=True,
-        )
-        objects = zip(
-            rounded(votes.prior[0]),
-            rounded(explains),
-            used.tolist(),
-            rounded(votes.object_pose[0].flatten(-2)),
-            strict=True,
-        )
-        return {
-            "parts": [dict(zip(PART_FIELDS, part, strict=True)) for part in parts],
-            "objects": [dict(zip(OBJECT_FIELDS, entry, strict=True)) for entry in objects],
-            "from_parts": encode(seen.mean()),
-            "from_objects": encode(self._draw_votes(found)),
-            "shares": encode(pixel_shares(seen, target)[0, :, None]),
-            "alone": self._alone(found, used.nonzero()[:, 0].tolist()),
-        }
-
-    def _draw_votes(self, found: StackedExplanation) -> Float[Tensor, "1 channels height width"]:
-        """The picture from the votes that win the parts."""
+    def _draw(self, found: StackedExplanation, objects: list[int]) -> dict[str, Any]:
+        """The picture from the winning votes, and what each of some objects expects it to be."""
         pose, expected = self.model.winning_votes(found)
-        presence = found.parts.presence * (expected > 0)
-        return self.model.templates.render(pose, presence, found.colors).mean()
-
-    def _alone(self, found: StackedExplanation, objects: list[int]) -> dict[int, str]:
-        """What each of these objects expects the picture to be, had it to explain it alone."""
-        if not objects:
-            return {}
-        presence = found.votes.presence[0, objects] * found.parts.presence  # (objects, M)
-        colors = found.colors.expand(len(objects), -1, -1)
-        drawn = self.model.templates.render(found.votes.pose[0, objects], presence, colors).mean()
-        return {k: encode(picture) for k, picture in zip(objects, drawn, strict=True)}
+        poses = torch.cat([pose, found.votes.pose[0, objects]])  # (1 + objects, M, 2, 3)
+        weight = torch.cat([(expected > 0).float(), found.votes.presence[0, objects]])
+        colors = found.colors.expand(len(poses), -1, -1)
+        render = self.model.templates.render
+        together, *alone = render(poses, weight * found.parts.presence, colors).mean()
+        pictures = {k: encode(picture) for k, picture in zip(objects, alone, strict=True)}
+        return {"from_objects": encode(together), "alone": pictures}
 
     def _opacity(self) -> Float[Tensor, "parts size size"]:
         """The weight of a template's pixels beside the background's, from 0 to 1."""
@@ -189,12 +196,11 @@ def without(
 
 def move_objects(votes: PoseVotes, moved: Iterable[MovedObject]) -> PoseVotes:
     """Votes V = OV OP of objects with new poses OV."""
-    object_pose, pose = votes.object_pose.clone(), votes.pose.clone()
+    pose = votes.pose.clone()
     for edit in moved:
-        k = edit.object
-        object_pose[0, k] = object_pose.new_tensor(edit.pose).view(2, 3)
-        pose[0, k] = compose(object_pose[0, k], votes.relation[0, k])
-    return replace(votes, object_pose=object_pose, pose=pose)
+        new = pose.new_tensor(edit.pose).view(2, 3)
+        pose[0, edit.object] = compose(new, votes.relation[0, edit.object])
+    return replace(votes, pose=pose)
 
 
 def pixel_shares(

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from fastapi import Query
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, field_validator
 
 MAX_CAPSULES = 4096
@@ -10,11 +11,11 @@ MAX_POSE = 8.0
 # The renderer inverts poses, so an object must not shrink to nothing.
 MIN_DETERMINANT = 1e-7
 
+Index = Annotated[int, Query(ge=0, lt=2**31)]
 Capsule = Annotated[int, Field(ge=0, lt=MAX_CAPSULES)]
 Capsules = Annotated[frozenset[Capsule], Field(max_length=MAX_CAPSULES)]
 PoseEntry = Annotated[float, Field(ge=-MAX_POSE, le=MAX_POSE, allow_inf_nan=False)]
 Coordinate = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
-Point = tuple[Coordinate, Coordinate]
 Pose = tuple[PoseEntry, PoseEntry, PoseEntry, PoseEntry, PoseEntry, PoseEntry]
 """[a, b, tx, c, d, ty], see `scae.geometry`."""
 
@@ -26,10 +27,9 @@ class Question(BaseModel):
 
 
 class ImageQuestion(Question):
-    """A picture, and which capsules are switched off."""
+    """A picture, height x width x channels bytes, and which capsules are switched off."""
 
     pixels: Base64Bytes
-    """Height x width x channels bytes."""
     parts_off: Capsules = frozenset()
     objects_off: Capsules = frozenset()
 
@@ -58,5 +58,5 @@ class MoveQuestion(Question):
 class PointQuestion(Question):
     """Points on the plane [-1, 1]^2, and which objects are switched off."""
 
-    points: Annotated[tuple[Point, ...], Field(max_length=MAX_POINTS)]
+    points: Annotated[tuple[tuple[Coordinate, Coordinate], ...], Field(max_length=MAX_POINTS)]
     objects_off: Capsules = frozenset()

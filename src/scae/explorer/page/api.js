@@ -48,3 +48,15 @@ export function latestOnly(question, answered, failed) {
   }
   return run;
 }
+
+// The line at the bottom of the page that says what happened or went wrong.
+const line = document.getElementById("notice");
+let timer = 0;
+
+export function say(sentence, bad = false) {
+  clearTimeout(timer);
+  line.textContent = sentence;
+  line.classList.toggle("bad", bad);
+  line.hidden = !sentence;
+  if (sentence) timer = setTimeout(() => say(""), bad ? 12000 : 5000);
+}

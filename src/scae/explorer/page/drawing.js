@@ -138,3 +138,85 @@ function borderIsLight(context) {
   }
   return sum > 127.5 * count;
 }
+
+// Mouse, finger or stylus on the stage becomes strokes of the drawing.
+export function listenToPen(stage, drawing, changed) {
+  let points = null;
+  const at = (event) => {
+    const box = stage.getBoundingClientRect();
+    return [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+  };
+  stage.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0 || event.target.closest(".handle")) return;
+    event.preventDefault();
+    stage.setPointerCapture(event.pointerId);
+    points = [at(event)];
+    drawing.stroke(points);
+    changed();
+  });
+  stage.addEventListener("pointermove", (event) => {
+    if (!points) return;
+    for (const step of event.getCoalescedEvents?.() ?? [event]) points.push(at(step));
+    drawing.stroke(points.slice(-8));
+    changed();
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    stage.addEventListener(end, () => (points = null));
+  }
+}
+
+// Files dropped on the page or chosen by button. The browser decodes them; the server only ever
+// sees pictures of the model's size.
+const MAX_BYTES = 30e6;
+
+export function listenToFiles(stage, button, input, opened) {
+  button.addEventListener("click", () => input.click());
+  input.addEventListener("change", () => {
+    if (input.files.length) opened(input.files[0]);
+    input.value = "";
+  });
+  // Anywhere on the page: a file dropped beside the stage must not replace the page.
+  window.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    stage.classList.add("over");
+  });
+  window.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) stage.classList.remove("over");
+  });
+  window.addEventListener("drop", (event) => {
+    event.preventDefault();
+    stage.classList.remove("over");
+    const file = event.dataTransfer?.files[0];
+    if (file) opened(file);
+  });
+}
+
+export async function readBitmap(file) {
+  if (file.size > MAX_BYTES) throw new Error("This file is larger than 30 MB; use a smaller picture.");
+  try {
+    return await createImageBitmap(file);
+  } catch {
+    throw new Error("This file is not a picture that the browser can read.");
+  }
+}
+
+// Ten digits as pen strokes on a square of 28, for looking without any data.
+const STROKES = {
+  0: [[[15, 5], [10, 7], [8, 14], [10, 21], [14, 23], [18, 21], [20, 14], [18, 7], [14, 5]]],
+  1: [[[16, 4.5], [14, 14], [12, 23.5]]],
+  2: [[[8, 9], [10, 5.5], [15, 4.5], [19, 8], [17, 13], [11, 19], [8, 22.5]], [[8, 22.5], [14, 21.5], [20.5, 22.5]]],
+  3: [[[8.5, 6.5], [13, 4.5], [18.5, 7], [17, 11.5], [12.5, 13.2]], [[12.5, 13.2], [18, 14], [19.5, 18.5], [15, 23], [8, 21.5]]],
+  4: [[[9, 5], [8, 13], [9, 14.5], [19.5, 13.5]], [[18.5, 5], [17.5, 14], [16.5, 23.5]]],
+  5: [[[19.5, 5], [11, 5.5], [10, 12]], [[10, 12], [15.5, 11], [19.5, 15], [18, 21], [12, 23.5], [8, 21]]],
+  6: [[[16.5, 4.5], [11, 10], [8.5, 17], [11, 23], [16, 22.5], [18.5, 18], [15, 14.5], [9.5, 17.5]]],
+  7: [[[7.5, 6.5], [13, 6], [20, 5.5]], [[20, 5.5], [16, 13], [12.5, 23.5]]],
+  8: [[[18.5, 7], [14, 4.5], [9.5, 7.5], [12, 12], [17, 16], [18, 20.5], [14, 23.5], [9.5, 20.5], [11.5, 15.5], [16.5, 11.5], [18.5, 7]]],
+  9: [[[18.5, 9], [15, 5], [10, 7], [9.5, 12], [14, 14], [18.5, 9]], [[18.5, 9], [17.5, 16], [15, 23.5]]],
+};
+
+export const digits = Object.keys(STROKES);
+
+export function drawExample(drawing, digit) {
+  drawing.clear();
+  for (const stroke of STROKES[digit]) drawing.stroke(stroke.map(([x, y]) => [x / 28, y / 28]));
+}

@@ -1,6 +1,5 @@
 // The frame around a chosen object: drag it, turn it, scale it; arrow keys do the same.
-import { about, apply } from "./pose.js";
-import { element, path } from "./svg.js";
+import { about, apply, element, path } from "./vector.js";
 
 const REACH = 0.22; // of the turning knob beyond the frame
 const still = () => ({ scale: 1, angle: 0, dx: 0, dy: 0 });

@@ -1,20 +1,10 @@
 // The page of an image model: what is shown follows from one state and the server's last answer.
-import { get, latestOnly, post } from "./api.js";
-import { make } from "./capsules.js";
-import { colourOf } from "./colours.js";
-import { Drawing } from "./drawing.js";
-import { digits, drawExample } from "./examples.js";
-import { listenToFiles, readBitmap } from "./files.js";
+import { get, latestOnly, post, say } from "./api.js";
+import { ObjectList, PRESENT, PartGrid, Steps, describe, make, strokeFrames } from "./capsules.js";
+import { Drawing, digits, drawExample, listenToFiles, listenToPen, readBitmap } from "./drawing.js";
 import { Handles, isMoved, shiftOf, startEdit } from "./handles.js";
-import { startMap } from "./map.js";
-import { say } from "./notice.js";
-import { ObjectList } from "./object-list.js";
-import { PRESENT, PartGrid, describe } from "./part-grid.js";
-import { listenToPen } from "./pen.js";
-import { decode, encode, show, showBoth } from "./pixels.js";
-import { compose, middle, quad } from "./pose.js";
-import { Stage } from "./stage.js";
-import { Steps } from "./steps.js";
+import { colourOf, decode, encode, glow, show, showBoth } from "./pixels.js";
+import { apply, compose, element, middle, path } from "./vector.js";
 
 const $ = (id) => document.getElementById(id);
 const STEPS = { picture: "Picture", parts: "Parts", objects: "Objects", votes: "Votes", drawn: "Drawn" };
@@ -26,7 +16,6 @@ export async function startImages(model) {
     `${model.width}×${model.height} pictures`;
   const page = new ImagePage(model);
   page.drawFirst();
-  if (model.pictures) startMap(model, (index) => page.pick(index));
 }
 
 class ImagePage {
@@ -102,7 +91,7 @@ class ImagePage {
 
   async pick(index) {
     try {
-      const { pixels, label } = await get(`/api/picture?index=${index}`);
+      const { pixels, label } = await get(`/api/example?index=${index}`);
       this.drawing.load(decode(pixels));
       this.drawn();
       say(`Picture ${index} of ${this.model.dataset}${label && `, class ${label}`}.`);
@@ -253,7 +242,7 @@ class ImagePage {
   editOf(k) {
     if (!this.edits.has(k)) {
       const corners = this.answer.parts.flatMap((part, m) =>
-        (part.object === k && part.presence >= PRESENT ? quad(part.vote, this.stage.boxes[m]) : []));
+        (part.object === k && part.presence >= PRESENT ? this.stage.corners[m].map((corner) => apply(part.vote, corner)) : []));
       const { pose } = this.answer.objects[k] ?? { pose: [1, 0, 0, 0, 1, 0] };
       this.edits.set(k, { pose, ...startEdit(corners, middle(pose)) });
     }
@@ -267,5 +256,87 @@ class ImagePage {
     for (const box of document.querySelectorAll("#images .part input, #images .object input")) box.checked = true;
     this.choose(null);
     this.refresh();
+  }
+}
+
+// The large picture: pixels, the glow of what parts explain, frames of poses.
+
+const NEUTRAL = "#dfe6f2";
+
+class Stage {
+  constructor(model) {
+    Object.assign(this, { model, left: 0, top: 0, width: model.width, height: model.height });
+    this.corners = strokeFrames(model);
+    this.base = document.getElementById("base");
+    this.glow = document.getElementById("glow");
+    this.svg = document.getElementById("outlines");
+    this.svg.setAttribute("viewBox", `0 0 ${model.width} ${model.height}`);
+    this.outlines = element("g");
+    this.svg.append(this.outlines);
+  }
+
+  // From [-1, 1] at the centres of the outer pixels to pixels.
+  toPixels([x, y]) {
+    return [((x + 1) / 2) * (this.width - 1) + 0.5, ((y + 1) / 2) * (this.height - 1) + 0.5];
+  }
+
+  fromEvent(event) {
+    const box = this.svg.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * this.width;
+    const y = ((event.clientY - box.top) / box.height) * this.height;
+    return [(2 * (x - 0.5)) / (this.width - 1) - 1, (2 * (y - 0.5)) / (this.height - 1) - 1];
+  }
+
+  showPixels(bytes) {
+    show(this.base, bytes, this.width, this.height, this.model.channels);
+  }
+
+  showBoth({ parts, objects }) {
+    showBoth(this.base, parts, objects, this.width, this.height, this.model.channels);
+  }
+
+  showGlow(layers) {
+    if (layers.length) glow(this.glow, layers, this.width, this.height);
+    else this.glow.width = this.width; // clears
+  }
+
+  // What a step shows of each part: its own frame, its object's vote, the way between them.
+  // `shifts` has the transform of each object that was dragged.
+  showFrames(parts, off, { step, look, chosen, shifts }) {
+    const lines = [];
+    parts.forEach((part, m) => {
+      if (part.presence < PRESENT || off.has(m)) return;
+      const colour = step === "parts" && !look ? NEUTRAL : colourOf(part.object);
+      const mine = look?.kind === "object" ? part.object === look.index : look?.index === m;
+      const rank = !look ? "" : mine ? "strong" : "faint";
+      const opacity = Math.max(0.3, part.presence) * (step === "votes" && !look ? 0.6 : 1);
+      const dragged = chosen !== null && part.object === chosen;
+      const votes = part.object >= 0 && (step === "votes" || (mine && look.kind === "object"));
+      if (!dragged && (mine || (step !== "picture" && step !== "drawn"))) {
+        lines.push(this.frame(m, part.pose, colour, `outline ${rank}`, opacity));
+      }
+      if (!votes && !dragged) return;
+      const shift = shifts.get(part.object);
+      const vote = shift ? compose(shift, part.vote) : part.vote;
+      lines.push(this.frame(m, vote, "#ffffff", `outline vote ${rank}`, 1));
+      if (step === "votes" && !dragged) lines.push(this.way(part.pose, vote, m, colour, rank));
+    });
+    this.outlines.replaceChildren(...lines);
+  }
+
+  frame(m, pose, colour, kind, opacity) {
+    const points = this.corners[m].map((corner) => this.toPixels(apply(pose, corner)));
+    return element("path", { d: path(points), class: kind, stroke: colour, "stroke-opacity": opacity });
+  }
+
+  way(pose, vote, m, colour, rank) {
+    const ends = [pose, vote].map((p) => this.centre(m, p));
+    return element("path", { d: path(ends), class: `outline way ${rank}`, stroke: colour });
+  }
+
+  // The middle of what a part draws, in pixels.
+  centre(m, pose) {
+    const [from, , to] = this.corners[m];
+    return this.toPixels(apply(pose, [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2]));
   }
 }

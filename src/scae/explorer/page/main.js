@@ -1,7 +1,6 @@
 // Asks what kind of model is served and shows its page.
-import { get } from "./api.js";
+import { get, say } from "./api.js";
 import { startImages } from "./image-page.js";
-import { say } from "./notice.js";
 import { startPoints } from "./point-page.js";
 
 try {

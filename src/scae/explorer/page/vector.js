@@ -16,11 +16,15 @@ export function about([x, y], { scale, angle, dx, dy }) {
   return [cos, -sin, x + dx - cos * x + sin * y, sin, cos, y + dy - sin * x - cos * y];
 }
 
-const WHOLE = [-1, -1, 1, 1];
-
-// Corners of a template, or of the box [left, top, right, bottom] in it, laid onto the image.
-export const quad = (pose, [left, top, right, bottom] = WHOLE) =>
-  [[left, top], [right, top], [right, bottom], [left, bottom]].map((corner) => apply(pose, corner));
-
 // Where the middle of a template lies.
 export const middle = ([, , x, , , y]) => [x, y];
+
+// Elements of a picture in vector form.
+export function element(name, attributes = {}, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+export const path = (points) => `M${points.map(([x, y]) => `${x.toFixed(3)} ${y.toFixed(3)}`).join("L")}Z`;
