@@ -42,7 +42,7 @@ def drag(address: str, token: str, index: int, seconds: float) -> list[tuple[flo
         try:
             connection.request("POST", path, json.dumps(body), headers)
             response = connection.getresponse()
-            good = bool(json.loads(response.read())) and response.status == 200
+            good = bool(response.read()) and response.status == 200
         except (OSError, http.client.HTTPException):
             connection.close()
             good = False

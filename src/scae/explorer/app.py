@@ -28,7 +28,7 @@ from scae.models import StackedCapsuleAutoencoder
 
 PAGE = Path(__file__).parent / "page"
 MAX_BODY = 1_000_000
-MAX_CONNECTIONS = 256
+MAX_CONNECTIONS = 512
 HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; object-src 'none'",

@@ -24,7 +24,7 @@ from scae.models.object_decoder import PoseVotes
 from scae.models.stacked import StackedExplanation
 from scae.rendering import PixelMixture
 
-CACHED_PICTURES = 256  # one for each connection
+CACHED_PICTURES = 256
 # From this presence on a part or object counts; the page has the same number.
 MIN_PRESENCE = 0.1
 # Light strokes on black: pictures for these models are prepared like digits.
