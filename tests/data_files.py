@@ -36,14 +36,16 @@ def write_mnist(root: Path, count: int = 12, zipped: bool = True, name: str = "m
     return folder
 
 
-def write_svhn(root: Path, count: int = 11, **changes: np.ndarray | None) -> np.ndarray:
+def write_svhn(
+    root: Path, count: int = 11, zipped: bool = True, **changes: np.ndarray | None
+) -> np.ndarray:
     """`train_32x32.mat`, with changed or missing variables; the images as (N, height, width, 3)."""
     images = np.random.default_rng(0).integers(0, 256, (count, 32, 32, 3)).astype(np.uint8)
     labels = (np.arange(count) % 10 + 1)[:, None]  # 1 to 10
     fields = {"X": images.transpose(1, 2, 3, 0), "y": labels} | changes
     (root / "svhn").mkdir(exist_ok=True)
     known = {key: value for key, value in fields.items() if value is not None}
-    savemat(root / "svhn" / "train_32x32.mat", known, do_compression=True)
+    savemat(root / "svhn" / "train_32x32.mat", known, do_compression=zipped)
     return images
 
 

@@ -102,7 +102,9 @@ def write_whole_files(folder: Path) -> None:
     idx = data_files.idx_bytes(pixels)
     (folder / "idx").write_bytes(idx)
     (folder / "idx.gz").write_bytes(gzip.compress(idx))
-    data_files.write_svhn(folder, 2)
+    for zipped in (True, False):
+        data_files.write_svhn(folder, 2, zipped)
+        (folder / "svhn" / "train_32x32.mat").rename(folder / f"svhn{zipped:d}.mat")
     data_files.write_affnist(folder / "affnist.mat", 2)
     (folder / "1.bin").write_bytes(data_files.cifar_bytes(1))
     with tarfile.open(folder / "1.tar.gz", "w:gz") as tar:
@@ -138,7 +140,7 @@ def make_readers(folder: Path) -> dict[str, Reader]:
             lambda found: found.ndim == 3 and found.dtype == np.uint8,
         ),
         "mat": reader(
-            "svhn/train_32x32.mat",
+            "svhn0.mat svhn1.mat",
             lambda path: readers.read_svhn([path], "train"),
             images_are_right,
         ),

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import struct
 import tarfile
 from pathlib import Path
 
@@ -71,6 +72,12 @@ def test_svhn(tmp_path: Path) -> None:
     }.items():
         data_files.write_svhn(tmp_path, **changes)
         refuse(lambda: load_images("svhn", "train", tmp_path), str(path), words)
+    data_files.write_svhn(tmp_path, zipped=False)
+    whole = path.read_bytes()
+    at = whole.index(struct.pack("<2I", 2, 11 * 3072))  # the bytes of X
+    for kind in (0, 8, 14, 15, 255):  # of which scipy's own reader ends the process
+        path.write_bytes(whole[:at] + bytes([kind]) + whole[at + 1 :])
+        refuse(lambda: load_images("svhn", "train", tmp_path), str(path), "kind")
     hdf = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
     for content in (b"", path.read_bytes()[:-30], hdf):
         path.write_bytes(content)

@@ -1,5 +1,6 @@
 """A folder of images: `*.png` and the like, classes as sub-folders, splits above those."""
 
+import logging
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from scae.data.images import ImageData
 from scae.data.readers import reading
 from scae.errors import ScaeError
 
+# What is wrong with a file is said by our own sentence, not by a log line.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 # Decoders that need nothing but Pillow; EPS, for one, would start another program.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}

@@ -37,6 +37,12 @@ CIFAR10_BATCH = 10_000
 # Names of arrays in numpy files: images and their labels.
 KEYS = (("images", "labels"), ("x", "y"), ("X", "y"), ("data", "targets"), ("arr_0", "arr_1"))
 
+# Of MATLAB files: kinds of elements that hold numbers or text; classes of matrices (cells,
+# structures, text and numbers); how many elements stand before those nested in cells, structures.
+MAT_LEAVES = {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}
+MAT_CLASSES = {1, 2, 4, *range(6, 16)}
+MAT_NESTED = {1: 3, 2: 5}
+
 Pixels = UInt8[np.ndarray, "images channels height width"]
 Labels = Int64[np.ndarray, " images"]
 
@@ -95,17 +101,46 @@ def read_mat(path: Path, *names: str) -> dict[str, Any]:
     """Variables of a MATLAB file (version 5)."""
     from scipy.io import loadmat
 
-    with open(path, "rb") as file:
-        order, claimed = ">" if file.read(128).endswith(b"MI") else "<", 0
-        while len(tag := file.read(8)) == 8:  # elements: kind, size, content
-            kind, size = struct.unpack(f"{order}2I", tag)
-            if kind != 15:  # not compressed
-                break
-            content = zlib.decompressobj().decompress(file.read(size), 8)
-            claimed += struct.unpack(f"{order}2I", content)[1]
-    refuse_bomb(path, claimed)
-    found: dict[str, Any] = loadmat(path, variable_names=names)
+    content = path.read_bytes()
+    _check_mat(path, memoryview(content)[128:], ">" if content[126:128] == b"MI" else "<")
+    found: dict[str, Any] = loadmat(io.BytesIO(content), variable_names=names)
     return found
+
+
+def _check_mat(path: Path, data: memoryview, order: str, leaves: int = 0) -> int:
+    """Number of elements in `data`: `leaves` numbers or texts, then only matrices.
+
+    Scipy's compiled reader trusts the kinds of elements: a wrong one ends the process.
+    """
+    at = number = 0
+    while at < len(data):
+        kind, size = struct.unpack_from(f"{order}2I", data, at)
+        start, at = at + 8, at + 8 + size
+        if kind >> 16:  # up to four bytes stand in the tag itself
+            kind, size, at = kind & 0xFFFF, 0, start
+        inner, number = data[start : start + size], number + 1
+        if len(inner) != size or (kind in MAT_LEAVES) != (number <= leaves):
+            raise ValueError(f"element {number} is of kind {kind} and has {len(inner)} bytes")
+        if kind == 15 and leaves == 0:  # compressed
+            unpacker = zlib.decompressobj()
+            tag = unpacker.decompress(inner, 8)
+            refuse_bomb(path, claimed := struct.unpack(f"{order}2I", tag)[1])
+            matrix = tag + unpacker.decompress(unpacker.unconsumed_tail, claimed)
+            _check_mat(path, memoryview(matrix), order)
+        elif kind in MAT_LEAVES:
+            at += -size % 8
+        elif kind != 14 or size % 8:
+            raise ValueError(f"element {number} is of kind {kind} and has {size} bytes")
+        elif size:  # a matrix starts with its flags
+            first, length, flags = struct.unpack_from(f"{order}3I", inner)
+            numbers = 4 + bool(flags & 0x800)  # complex ones have two parts
+            wanted = MAT_NESTED.get(flags & 0xFF, numbers)
+            found = _check_mat(path, inner, order, wanted)
+            if (first, length) != (6, 8) or flags & 0xFF not in MAT_CLASSES or found < wanted:
+                raise ValueError(f"element {number} is no matrix of numbers, cells or fields")
+            if wanted == numbers and found > wanted:
+                raise ValueError(f"element {number} has more than its numbers")
+    return number
 
 
 def read_svhn(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
