@@ -66,8 +66,11 @@ def take(browser: Browser, images: str, points: str) -> None:
         save(page, "drag-dark")
     with serving(points) as address:
         page = visit(browser, address, "light")
-        page.click("#plane-scene")
-        page.wait_for_timeout(1500)
+        for _ in range(20):  # to a scene of more than one object
+            page.click("#plane-scene")
+            page.wait_for_timeout(500)
+            if page.locator("#capsules .object").count() > 1:
+                break
         save(page, "points")
 
 
