@@ -73,7 +73,7 @@ def test_all_figures_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_figures_of_constellations(tmp_path: Path) -> None:
     paths = make_figures(loaded_points(tmp_path), tmp_path)
-    assert {path.stem for path in paths} == {"constellations", "object-sweep", "usage"}
+    assert {path.stem for path in paths} == {"constellations", "usage"}
     baseline = make_figures(loaded_points(tmp_path, decoder="baseline"), tmp_path / "baseline")
     assert {path.stem for path in baseline} == {"constellations", "usage"}
 

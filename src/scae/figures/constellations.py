@@ -2,7 +2,6 @@
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from matplotlib.axes import Axes
 from torch import Tensor
 
 from scae.evaluation import evaluation_mode, match_clusters
@@ -77,14 +76,21 @@ def constellations_figure(
             for row in range(2)
         )
         for axes in (above, below):
-            frame_scene(axes, failure=scene in bad)
+            # y grows downwards, as in the model's geometry.
+            axes.set(xticks=[], yticks=[], xlim=(-EDGE, EDGE), ylim=(EDGE, -EDGE))
+            axes.spines[:].set_visible(True)
+            axes.spines[:].set_color(style.WARNING if scene in bad else style.FAINT)
         style.dots(above, framed[scene, present[scene]], s=26, color=style.INK)
         for k, (color, marker) in enumerate(looks):
             mine = framed[scene, present[scene] & (segments[scene] == k)]
             style.dots(below, mine, s=30, color=color, marker=marker)
             cross = {"s": 26, "marker": "+", "linewidths": 0.9, "alpha": 0.75}
             style.dots(below, votes[scene, k][voted[scene, k]], color=color, **cross)
-        ring = {"facecolors": "none", "edgecolors": style.WARNING, "linewidths": 1.3}
+        ring = {
+            "facecolors": "none",
+            "edgecolors": style.WARNING,
+            "linewidths": 1.3,
+        }
         style.dots(below, framed[scene, wrong[scene]], s=120, **ring)
         if scene in bad:
             text = f"{wrong[scene].sum()} of {present[scene].sum()} wrong"
@@ -97,10 +103,3 @@ def constellations_figure(
             below.scatter([], [], marker="+", color=style.SOFT, label="vote")
     figure.legend(loc="lower center", ncols=8, handletextpad=0.2, columnspacing=1.2)
     return figure
-
-
-def frame_scene(axes: Axes, failure: bool = False) -> None:
-    """A square frame around a scene; y grows downwards, as in the model's geometry."""
-    axes.set(xticks=[], yticks=[], xlim=(-EDGE, EDGE), ylim=(EDGE, -EDGE))
-    axes.spines[:].set_visible(True)
-    axes.spines[:].set_color(style.WARNING if failure else style.FAINT)

@@ -24,8 +24,8 @@ from scae.figures.curves import Metrics, curves_figure
 from scae.figures.embedding import MIN_POINTS, embed, strongest_objects, tsne_figure
 from scae.figures.reconstructions import one_per_class, reconstructions_figure
 from scae.figures.style import CaptionedFigure
-from scae.figures.sweep import image_sweep_figure, point_sweep_figure
-from scae.figures.templates import strokes, templates_figure
+from scae.figures.sweep import sweep_figure
+from scae.figures.templates import templates_figure
 from scae.figures.usage import confusion_figure, usage_figure
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
 from scae.training import read_metrics
@@ -55,7 +55,7 @@ def image_figures(
     def templates() -> CaptionedFigure:
         with evaluation_mode(model):
             usage = model.part_encoder(some).presence.mean(0).numpy()
-        return templates_figure(strokes(model), usage)
+        return templates_figure(model, usage)
 
     def reconstructions() -> CaptionedFigure:
         rows = one_per_class(data.labels, len(data), EXAMPLES)
@@ -83,7 +83,7 @@ def image_figures(
     return {
         "templates": templates,
         "reconstructions": reconstructions,
-        "object-sweep": lambda: image_sweep_figure(model, some),
+        "object-sweep": lambda: sweep_figure(model, some),
         "tsne": tsne,
         "confusion": confusion,
         "usage": lambda: usage_figure(*presences(), labels, data.classes),
@@ -99,14 +99,8 @@ def point_figures(model: ConstellationAutoencoder, data: Scenes) -> Figures:
             found = model.object_presences(points, presence)
         return usage_figure(found.prior.numpy(), found.posterior.numpy())
 
-    def sweep() -> CaptionedFigure | None:
-        if model.config.decoder == "baseline":
-            return None  # it has no poses
-        return point_sweep_figure(model, points, presence)
-
     return {
         "constellations": lambda: constellations_figure(model, points, presence, data.pattern_id),
-        "object-sweep": sweep,
         "usage": usage,
     }
 

@@ -8,11 +8,13 @@ from torch import Tensor
 from scae.evaluation import evaluation_mode
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
+from scae.figures.templates import most_ink, strokes, tint
 from scae.models import StackedCapsuleAutoencoder
 
 SIDE, PITCH, ROW, LEFT, TOP, GAP = 0.74, 0.8, 0.95, 0.12, 0.34, 0.12
 """Inches: side of an image, distance of columns and rows, margins, gap between groups."""
 OBJECTS, TEMPLATES = 2, 6
+PRESENCES = ("before", "after")
 
 
 def one_per_class(labels: Tensor | None, total: int, count: int) -> list[int]:
@@ -52,29 +54,37 @@ def reconstructions_figure(
     """
     with evaluation_mode(model):
         found = model.explain(images)
-        explained = (found.mixture.responsibility * found.parts.presence[..., None]).sum(1)
-        share = (explained / explained.sum(1, keepdim=True).clamp_min(1e-9)).numpy()  # (B, K)
+        votes, parts = found.votes, found.parts
+        explained = (found.mixture.responsibility * parts.presence[..., None]).sum(1)
+        share = explained / explained.sum(1, keepdim=True).clamp_min(1e-9)  # (B, K)
+        strongest = share.topk(min(OBJECTS, share.shape[1]), 1).indices
+        mine = torch.arange(len(images))[:, None], strongest  # (B, O)
+        presence = (votes.presence * parts.presence[:, None])[mine].flatten(0, 1)
+        colors = found.colors.repeat_interleave(strongest.shape[1], 0)
+        alone = strokes(model.templates.render(votes.pose[mine].flatten(0, 1), presence, colors))
+        alone = alone.reshape(*strongest.shape, *alone.shape[1:])  # (B, O, M, H, W)
         mixture = model.reconstruct(found)
-        drawn = (mixture.mixing_prob() * mixture.values)[:, :-1].numpy()  # (B, M, C, H, W)
-        from_parts = mixture.mean().numpy()
+        drawn, from_parts = strokes(mixture), mixture.mean().numpy()
         from_objects = model.reconstruct(found, "winner").mean().numpy()
-        alone = model.reconstruct_objects(found).mean()  # (B*K, C, H, W)
-        alone = alone.unflatten(0, tuple(explained.shape)).numpy()
-        targets, prior = model.target(images).numpy(), found.votes.prior.numpy()
+        targets, prior = model.target(images).numpy(), votes.prior.numpy()
     edges = model.config.target == "sobel"
     groups = []  # per image: groups of (picture, label), with a gap between groups
     for row, image in enumerate(images.numpy()):
         red, green = from_parts[row], from_objects[row]
-        both = [(red, None), (None, green), (red, green)]
-        strongest = np.argsort(-share[row], kind="stable")[:OBJECTS]
-        most_ink = np.argsort(-drawn[row].sum((1, 2, 3)), kind="stable")[:TEMPLATES]
+        inks = most_ink(drawn[row], TEMPLATES)
+        tinted = tint(np.eye(len(drawn[row]))[:, :, None, None] * drawn[row], inks)
         groups.append(
             [
                 [(picture, "") for picture in (image, *(targets[row : row + 1] if edges else ()))]
-                + [(red_and_green(r, g), "") for r, g in both],
-                [(presence_grid(p), "") for p in (prior[row], share[row])],
-                [(alone[row, k], f"{k}: {share[row, k]:.0%}") for k in strongest],
-                [(drawn[row, m], f"part {m}") for m in most_ink],
+                + [
+                    (red_and_green(r, g), "") for r, g in ((red, None), (None, green), (red, green))
+                ],
+                [(presence_grid(p), "") for p in (prior[row], share[row].numpy())],
+                [
+                    (tint(alone[row, i], inks), f"{k}: {share[row, k]:.0%}")
+                    for i, k in enumerate(strongest[row].tolist())
+                ],
+                [(tinted[m], f"part {m}") for m in inks],
             ]
         )
     sizes = [len(group) for group in groups[0]]
@@ -87,16 +97,19 @@ def reconstructions_figure(
         "One image per row (figure 5 of the paper). Parts: drawn from the inferred part poses, "
         "red. Objects: drawn from the poses that the winning objects predict, green. Both: over "
         "each other, yellow where they agree. Before: prior presence of every object, one square "
-        "each, white for 1. After: its share of the present parts. Then what the strongest "
+        "each, white for 1. After: its share of the present parts. Then what the most active "
         "objects draw alone, with their share, and the transformed templates of the parts that "
-        "draw most of the image.",
+        "draw most of the image, each in its colour.",
     )
     heads = ["input", *(["edges"] if edges else []), "parts", "objects", "both"]
-    for names, start in ((heads, starts[0]), (["before", "after"], starts[1])):
-        for i, name in enumerate(names):
-            style.heading(figure, start + i * PITCH + SIDE / 2, GAP, name)
-    for i, name in ((2, "strongest objects"), (3, "transformed templates")):
-        style.heading(figure, starts[i] + sizes[i] * PITCH / 2, GAP, name)
+    middles = [(name, starts[0] + i * PITCH + SIDE / 2) for i, name in enumerate(heads)]
+    middles += [(name, starts[1] + i * PITCH + SIDE / 2) for i, name in enumerate(PRESENCES)]
+    middles += [("most active objects", starts[2] + sizes[2] * PITCH / 2)]
+    middles += [("transformed templates", starts[3] + sizes[3] * PITCH / 2)]
+    width, height = figure.get_size_inches()
+    for name, middle in middles:
+        y = 1 - (style.HEADER + GAP) / height
+        figure.text(middle / width, y, name, ha="center", va="bottom")
     for row, pictures in enumerate(groups):
         for start, group in zip(starts, pictures, strict=False):
             for i, (picture, label) in enumerate(group):

@@ -80,12 +80,6 @@ def place(figure: Figure, left: float, top: float, width: float, height: float) 
     return figure.add_axes((left / wide, bottom / high, width / wide, height / high))
 
 
-def heading(figure: Figure, middle: float, top: float, text: str) -> None:
-    """Text centred over a column, in inches as `place`."""
-    wide, high = figure.get_size_inches()
-    figure.text(middle / wide, 1 - (HEADER + top) / high, text, ha="center", va="bottom")
-
-
 def blank(axes: Axes) -> None:
     """No ticks and no frame."""
     axes.set(xticks=[], yticks=[])

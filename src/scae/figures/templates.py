@@ -1,38 +1,56 @@
 """Figure 4: the learned templates, drawn as the strokes that parts put on the canvas."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Float
+from matplotlib.colors import to_rgb
 
 from scae.evaluation import evaluation_mode
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
 from scae.models import StackedCapsuleAutoencoder
+from scae.rendering.plain import PixelMixture
 
 SIDE, PITCH, ROW = 0.84, 0.9, 1.08
 """Inches: side of a picture, distance of columns and of rows."""
 
 
-def strokes(model: StackedCapsuleAutoencoder) -> Float[np.ndarray, "parts channels height width"]:
-    """What each part draws alone when it fills the canvas: its template weighted by alpha."""
+def strokes(mixture: PixelMixture) -> Float[np.ndarray, "batch parts height width"]:
+    """What each part adds to the expected image: its weighted template, mean over channels."""
+    weighted = mixture.mixing_prob() * mixture.values
+    return weighted[:, :-1].mean(2).numpy()  # without the background
+
+
+def most_ink(drawn: Float[np.ndarray, "parts height width"], count: int) -> list[int]:
+    """The parts that draw most of an image."""
+    return np.argsort(-drawn.sum((1, 2)), kind="stable")[:count].tolist()
+
+
+def tint(
+    drawn: Float[np.ndarray, "*batch parts height width"], parts: Sequence[int]
+) -> Float[np.ndarray, "*batch 3 height width"]:
+    """Parts over each other, those of a list in a colour each and the others in grey."""
+    colors = np.full((drawn.shape[-3], 3), 0.6)
+    for color, part in zip(style.ON_BLACK, parts, strict=False):
+        colors[part] = to_rgb(color)
+    return np.einsum("...mhw,mc->...chw", drawn, colors)
+
+
+def templates_figure(
+    model: StackedCapsuleAutoencoder, usage: Float[np.ndarray, " parts"]
+) -> CaptionedFigure:
+    """All templates as the strokes they draw alone on the canvas, the most used parts first."""
     config = model.config
     with evaluation_mode(model):
         pose = torch.eye(2, 3).expand(config.parts, config.parts, 2, 3)
         colors = torch.ones(config.parts, config.parts, config.channels)
         mixture = model.templates.render(pose, torch.eye(config.parts), colors)
-        weighted = mixture.mixing_prob()[:, :-1] * mixture.values[:, :-1]  # without background
-        return weighted.sum(1).numpy()
-
-
-def templates_figure(
-    drawn: Float[np.ndarray, "parts channels height width"],
-    usage: Float[np.ndarray, " parts"],
-) -> CaptionedFigure:
-    """All templates weighted by their alpha, the most used parts first."""
+        drawn = (mixture.mixing_prob() * mixture.values)[:, :-1].sum(1).numpy()  # (M, C, H, W)
     columns = min(8, len(drawn))
-    rows = -(-len(drawn) // columns)
     figure = style.new_figure(
-        (max(columns * PITCH + 0.2, 4.0), style.HEADER + rows * ROW + 0.1),
+        (max(columns * PITCH + 0.2, 4.0), style.HEADER + -(-len(drawn) // columns) * ROW + 0.1),
         "Learned templates",
         f"{len(drawn)} parts; above each its number and mean presence",
         "Templates of the part capsules (figure 4 of the paper), each weighted by its alpha "
