@@ -73,7 +73,7 @@ def test_options_reach_the_experiment() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("trian", "did you mean `scae train`?"),
+        ("trian", "did you mean 'train'?"),
         ("train mnst", "no preset 'mnst'; did you mean 'mnist'?"),
         ("train --model.parts 3", "needs a preset"),
         ("train images --clusters 3", "needs --data FOLDER"),
@@ -81,11 +81,13 @@ def test_options_reach_the_experiment() -> None:
         ("train digits --devices 2", "needs --out"),
         ("train constellation --data nothing.csv", "nothing.csv does not exist"),
         ("evaluate no-such-model", "There is no model 'no-such-model'"),
+        ("evaluate mnits", "did you mean 'mnist'?"),
         ("evaluate .", "holds no weights.safetensors"),
         ("evaluate broken.safetensors", "not a readable safetensors file"),
         ("data list --data nowhere", "nowhere does not exist"),
         ("data download digits", "nothing to download"),
-        ("reproduce table2 --only no-nois", "table2 has no row 'no-nois'"),
+        ("reproduce table2 --only no-nois", "no row 'no-nois'; did you mean 'no-noise'?"),
+        ("reproduce table2 --steps 5 6 7", "one number or one for each"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -16,11 +16,9 @@ from scae.config import ConstellationExperiment, ImageDataConfig, ImageExperimen
 from scae.errors import ScaeError
 from scae.figures import FIGURE_LIST, make, make_figures
 from scae.figures.constellations import wrong_points
-from scae.figures.curves import curves_figure
 from scae.figures.embedding import embed
-from scae.figures.reconstructions import one_per_class, presence_grid, red_and_green
+from scae.figures.reconstructions import red_and_green
 from scae.figures.sweep import STEPS, swept_votes
-from scae.figures.usage import confusion_figure
 from scae.geometry import compose, pose_from_parameters
 from scae.models import build
 from small_models import IMAGES, POINTS
@@ -99,19 +97,11 @@ def test_colour_images_with_edge_targets(tmp_path: Path) -> None:
     assert [path.stem for path in paths] == names
 
 
-def test_red_and_green_make_yellow_and_presences_a_grid() -> None:
+def test_red_and_green_make_yellow() -> None:
     image = np.ones((1, 2, 2))
     assert red_and_green(image, None)[:, 0, 0].tolist() == [1, 0, 0]
     assert red_and_green(None, image)[:, 0, 0].tolist() == [0, 1, 0]
     assert red_and_green(image, image)[:, 0, 0].tolist() == [1, 1, 0]
-    assert presence_grid(np.arange(5.0)).tolist() == [[0, 1, 2], [3, 4, 0]]
-
-
-def test_examples_are_of_each_class_in_turn() -> None:
-    labels = torch.tensor([1, 1, 0, 2, 0, 1])
-    assert one_per_class(labels, 6, 3) == [2, 0, 3]
-    assert one_per_class(labels, 6, 4) == [2, 4, 0, 3]
-    assert one_per_class(None, 6, 4) == [0, 1, 2, 3]
 
 
 def test_wrong_points_follow_the_best_match() -> None:
@@ -138,16 +128,3 @@ def test_embedding_is_a_sample_and_repeats() -> None:
     assert points.shape == (40, 2) and len(set(rows.tolist())) == 40
     again, _ = embed(presences)
     np.testing.assert_array_equal(points, again)
-
-
-def test_curves_leave_out_terms_that_are_zero() -> None:
-    figure = curves_figure({**METRICS, "two_parts": [0.0, 0.0, 0.0]})
-    titles = [axes.get_title("left") for axes in figure.axes if axes.get_visible()]
-    assert titles == ["Total loss", "Image log-likelihood", "Objects in use"]
-
-
-def test_confusion_drops_an_empty_last_column() -> None:
-    square = confusion_figure(np.array([[3, 1, 0], [0, 2, 0]]), (), "digits")
-    assert [t.get_text() for t in square.axes[0].get_xticklabels()] == ["0", "1"]
-    wide = confusion_figure(np.array([[3, 1, 0], [0, 2, 1]]), ("cat", "dog"), "pets")
-    assert [t.get_text() for t in wide.axes[0].get_xticklabels()] == ["cat", "dog", "no match"]

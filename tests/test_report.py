@@ -100,11 +100,6 @@ def test_stored_evaluation_is_read(run: Path) -> None:
     assert "noise 0.1 on the points 5.00" in text and "chance 50.00" in text
 
 
-def test_an_empty_folder_gives_a_page_too(tmp_path: Path) -> None:
-    text = report(tmp_path, preset("digits"))[1]
-    assert "has not been evaluated" in text and "Differs from the preset" not in text
-
-
 def test_changes_to_the_preset_are_listed(tmp_path: Path) -> None:
     full = preset("digits")
     short = replace(full, training=replace(full.training, steps=10))

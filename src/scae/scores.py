@@ -21,11 +21,14 @@ Row = tuple[str, str, str]
 """Name, ours and the paper's value."""
 
 
-def score_rows(experiment: Experiment, scores: dict[str, Any]) -> list[Row]:
-    """An evaluation's JSON in per cent with the paper's values, then the baselines."""
+def score_rows(experiment: Experiment, scores: dict[str, Any], short: bool = False) -> list[Row]:
+    """An evaluation's JSON in per cent with the paper's values, then the baselines.
+
+    `short` keeps prior presences and the first protocol, and leaves out noise on points.
+    """
     if "segmentation_error" in scores:
         rows = [_row("segmentation error", scores["segmentation_error"], error(experiment))]
-        for noise, value in scores.get("error_at_noise", {}).items():
+        for noise, value in {} if short else scores.get("error_at_noise", {}).items():
             rows.append(_row(f"segmentation error, noise {noise} on the points", value))
         for name, baseline in scores["baselines"].items():
             rows.append(_row(f"without a model: {name}", baseline["segmentation_error"]))
@@ -35,13 +38,13 @@ def score_rows(experiment: Experiment, scores: dict[str, Any]) -> list[Row]:
         ("LIN-MATCH", "lin_match", lin_match),
         ("LIN-PRED", "lin_pred", lin_pred),
     ):
-        for level, values in scores[field].items():
-            for protocol, value in values.items():
+        for level in ("prior",) if short else scores[field]:
+            for protocol, value in list(scores[field][level].items())[: 1 if short else None]:
                 printed = paper(experiment, scores["dataset"], protocol)
                 text = f"{name}, {level} presences, {protocol}"
                 rows.append(_row(text, value, printed if level == "prior" else None))
     for name, values in scores["baselines"].items():
-        for protocol, value in values.items():
+        for protocol, value in list(values.items())[: 1 if short else None]:
             rows.append(_row(f"without a model: {name}, LIN-MATCH, {protocol}", value))
     return rows
 

@@ -1,6 +1,5 @@
 """Trained models by name or path: shipped weights, run folders and weights files."""
 
-import difflib
 import warnings
 from functools import cache
 from importlib.resources import files
@@ -11,7 +10,7 @@ import torch
 from scae.api.images import ImageCapsules
 from scae.api.points import PointCapsules
 from scae.config import Experiment
-from scae.errors import ScaeError
+from scae.errors import ScaeError, did_you_mean
 from scae.models import CapsuleModel, ConstellationAutoencoder, build
 from scae.weights_file import load_weights
 
@@ -77,9 +76,8 @@ def find_weights(name_or_path: str | Path) -> Path:
             f"Folder {path} holds no {WEIGHTS}; expected the folder of a finished run, "
             "made by `scae train`."
         )
-    near = difflib.get_close_matches(str(name_or_path), shipped(), 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    name, names = str(name_or_path), ", ".join(shipped()) or "none yet"
     raise ScaeError(
-        f"There is no model {str(name_or_path)!r}: expected a run folder, a weights file or the "
-        f"name of a shipped model ({', '.join(shipped()) or 'none yet'}).{hint}"
+        f"There is no model {name!r}: expected a run folder, a weights file or the name of a "
+        f"shipped model; {did_you_mean(name, shipped(), f'there are {names}.')}"
     )

@@ -5,14 +5,13 @@ imported before it is needed, so that `scae --help` answers at once.
 """
 
 import contextlib
-import difflib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from scae.errors import ScaeError
+from scae.errors import ScaeError, did_you_mean
 
 COMMANDS = {
     "train": ("digits", "train a preset or your own images"),
@@ -73,8 +72,7 @@ def _run(arguments: list[str]) -> None:
 
         return print(f"scae {__version__}")
     if name not in COMMANDS:
-        near = difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f"did you mean `scae {near[0]}`?" if near else "`scae --help` lists the commands."
+        hint = did_you_mean(name, COMMANDS, "`scae --help` lists the commands.")
         raise ScaeError(f"there is no command {name!r}; {hint}")
     as_json = "--json" in rest
     # What libraries print meanwhile is no part of the answer.

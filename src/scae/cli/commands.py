@@ -33,11 +33,11 @@ class Answer:
     failure: str = ""
 
 
-def score_table(experiment: Experiment, scores: dict[str, Any]) -> str:
+def score_table(experiment: Experiment, scores: dict[str, Any], short: bool = False) -> str:
     """Scores in per cent beside the paper's and those without a model, then the capsules."""
     from scae.scores import diagnosis_rows, score_rows, summary
 
-    rows = score_rows(experiment, scores)
+    rows = score_rows(experiment, scores, short)
     known = any(paper != "–" for _, _, paper in rows)
     capsules = [(text, value, "") for text, value in diagnosis_rows(scores.get("capsules", {}))]
     table = [("in %", "here", "paper"), *rows, *([("", "", "")] if capsules else []), *capsules]

@@ -54,7 +54,7 @@ def train(arguments: list[str]) -> Answer | None:
         return None
     lines = [f"Trained {summary['steps']:,} steps in {summary['seconds']:.0f} s"]
     if summary["evaluation"]:
-        lines += ["", score_table(options.experiment, summary["evaluation"]), ""]
+        lines += ["", score_table(options.experiment, summary["evaluation"], short=True), ""]
     if summary["clusters"]:
         lines += [f"Clusters: {summary['clusters']}"]
     lines += [f"Report: {summary['report']}", f"Next:   scae explore {summary['folder']}"]

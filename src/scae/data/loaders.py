@@ -30,7 +30,7 @@ from scae.data.points import Scenes, load_points
 from scae.data.readers import read_array_images
 from scae.data.streams import ORDER, SCENE, SHIFT, stream
 from scae.data.transforms import draw_shifts, pad_and_shift, resize
-from scae.errors import ScaeError
+from scae.errors import ScaeError, did_you_mean
 
 GENERATED = "constellations"
 DIGITS_SIZE = 28
@@ -236,7 +236,8 @@ def _read_split(config: ImageDataConfig, split: str, data_dir: Path | str | None
         return read_array_images(path, split)
     if path.is_dir():
         return load_folder(path, split, config.size, config.strict)
+    hint = did_you_mean(config.name, NAMES, f"data sets are {', '.join(NAMES)}.")
     raise ScaeError(
-        f"{config.name!r} is neither a data set ({', '.join(NAMES)}) nor a folder of images nor "
-        "an .npz or .npy file."
+        f"{config.name!r} is neither a data set nor a folder of images nor an .npz or .npy file; "
+        f"{hint}"
     )

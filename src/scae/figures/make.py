@@ -1,6 +1,5 @@
 """All figures of a model by name, and the list of them that the report shows."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,7 +14,7 @@ from scae.api import Loaded
 from scae.config import ConstellationExperiment
 from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
 from scae.diagnostics import diagnose, symptoms
-from scae.errors import ScaeError
+from scae.errors import ScaeError, did_you_mean
 from scae.evaluation import ConstellationResult, ImageResult, evaluation_mode
 from scae.evaluation import presences as object_presences
 from scae.figures import style
@@ -135,8 +134,7 @@ def make_figures(
     figures["curves"] = lambda: curves_figure(metrics) if metrics.get("step") else None
     for name in names or ():
         if name not in figures:
-            near = difflib.get_close_matches(name, figures, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(figures)}."
+            hint = did_you_mean(name, figures, f"it has {', '.join(figures)}.")
             raise ScaeError(f"There is no figure {name!r} of this model; {hint}")
     paths = []
     before = files.read_json(folder / FIGURE_LIST).get("figures", []) if names else []

@@ -1,6 +1,5 @@
 """Every experiment of the paper by name: presets are functions that return complete configs."""
 
-import difflib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from scae.config import Experiment
-from scae.errors import ScaeError
+from scae.errors import ScaeError, did_you_mean
 from scae.presets import paper, recommended, release
 from scae.presets.ablations import ABLATIONS, ablate
 from scae.presets.images import for_images, images
@@ -61,8 +60,7 @@ def preset(name: str) -> Experiment:
     base, _, edit = name.partition("/")
     if base in ABLATED and edit in ABLATIONS:
         return ablate(ABLATED[base](), edit)
-    near = difflib.get_close_matches(name, names(), 1)
-    hint = f"did you mean {near[0]!r}?" if near else "`scae presets` lists them."
+    hint = did_you_mean(name, names(), "`scae presets` lists them.")
     raise ScaeError(f"There is no preset {name!r}; {hint}")
 
 

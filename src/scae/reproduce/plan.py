@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from scae import files
 from scae.config import ConstellationExperiment, Experiment, ImageExperiment
-from scae.errors import ScaeError
+from scae.errors import ScaeError, did_you_mean
 from scae.presets import preset, recipe
 from scae.presets.ablations import ABLATIONS, ablate
 
@@ -98,7 +98,8 @@ def plan(target: Target, settings: Settings, only: Sequence[str] = ()) -> list[C
         )
     for name in only:
         if name not in rows and name not in {a.group for a in ABLATIONS.values()}:
-            raise ScaeError(f"{target} has no row {name!r}; there are {', '.join(rows)}.")
+            hint = did_you_mean(name, rows, f"there are {', '.join(rows)}.")
+            raise ScaeError(f"{target} has no row {name!r}; {hint}")
     counts = {
         row: settings.seed_count(target, row)
         for row in rows
