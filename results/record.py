@@ -82,6 +82,15 @@ def stem(experiment: Experiment) -> str:
     return f"{experiment.name}-seed{experiment.training.seed}"
 
 
+def record_failure(run: Path, command: str, commit: str, why: str) -> None:
+    """Write the JSON of a run that has no scores: failures are results too."""
+    experiment = config.from_json((run / "config.json").read_bytes(), str(run / "config.json"))
+    made = {"preset": experiment.name, "seed": experiment.training.seed}
+    made |= {"command": command, "commit": commit, "failed": why}
+    result = made | made_with(run) | {"date": date.today().isoformat()}
+    files.write_json(HERE / f"{stem(experiment)}.json", result)
+
+
 def presence_mean(
     model: CapsuleModel, experiment: Experiment, data_dir: Path | None = None
 ) -> list[float]:
@@ -182,9 +191,12 @@ def main() -> None:
     parser.add_argument("--commit", required=True, help="the commit that it ran")
     parser.add_argument("--data", type=Path, help="folder of data sets; default: SCAE_DATA")
     parser.add_argument("--ship", action="store_true", help="put its weights into the package")
+    parser.add_argument("--failed", metavar="WHY", help="record that the training failed")
     parser.add_argument("--preset", help="take the experiment from this preset, not from the run")
     parser.add_argument("--note", default="", help="what a reader has to know of the run")
     options = parser.parse_args()
+    if options.failed:
+        return record_failure(options.run, options.command, options.commit, options.failed)
     weights, origin = options.run, ""
     if options.preset:
         weights, origin = resave(options.run, options.preset)

@@ -47,8 +47,7 @@ class FakeCells:
             found: dict[str, Any] = {"constellations": {"segmentation_error": 1 - value}}
         else:
             found = {dataset or one.dataset: scores(value) for dataset in one.scored_on}
-        result = {"row": one.row, "dataset": one.dataset, "seed": one.seed, "steps": 7}
-        result |= {"experiment": config.to_json(one.experiment), "hours": 0.5, "scores": found}
+        result = one.place() | {"steps": 7, "hours": 0.5, "scores": found}
         files.write_json(table / "cells" / f"{name}.json", result | {"environment": ENVIRONMENT})
         return None
 

@@ -52,7 +52,8 @@ def train(arguments: list[str]) -> Answer | None:
     summary = _train(options)
     if summary is None:  # another process of a distributed run writes the results
         return None
-    lines = [f"Trained {summary['steps']:,} steps in {summary['seconds']:.0f} s"]
+    skipped = f"; {n} were skipped, not finite" if (n := summary["skipped_steps"]) else ""
+    lines = [f"Trained {summary['steps']:,} steps in {summary['seconds']:.0f} s{skipped}"]
     if summary["evaluation"]:
         lines += ["", score_table(options.experiment, summary["evaluation"], short=True), ""]
     if summary["clusters"]:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
 
 from scae import config, files
 from scae.errors import ScaeError
@@ -100,7 +99,8 @@ def reproduce(
         for number, future in enumerate(as_completed(futures), start=1):
             cell, reason = futures[future], future.result()
             if reason not in (None, STOPPED):
-                files.write_json(_result(folder, cell.name), _failure(cell, reason))
+                # The next call tries it again.
+                files.write_json(_result(folder, cell.name), cell.place() | {"failed": reason})
             write()
             status = reason or "finished"
             print(f"[{number}/{len(futures)}] {target} {cell.name}: {status}", flush=True)
@@ -133,12 +133,6 @@ def reproduce_figure(
 
 def _result(folder: Path, name: str) -> Path:
     return folder / "cells" / f"{name}.json"
-
-
-def _failure(cell: Cell, reason: str | None) -> dict[str, Any]:
-    """The result of a cell that failed; the next call tries it again."""
-    place = {key: getattr(cell, key) for key in ("target", "row", "dataset", "seed")}
-    return place | {"experiment": config.to_json(cell.experiment), "failed": reason}
 
 
 def _finished(cell: Cell, folder: Path) -> bool:

@@ -10,9 +10,9 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from scae import config, files
+from scae import files
 from scae.errors import ScaeError
 from scae.evaluation import evaluate
 from scae.reproduce.plan import Settings, Target, plan
@@ -33,10 +33,9 @@ def run(table: Path, name: str) -> None:
         found = evaluate(trained.model, cell.experiment, dataset, limit=cell.limit).to_dict()
         found.pop("confusion", None)
         scores[dataset or cell.dataset] = found
-    result = {key: getattr(cell, key) for key in ("target", "row", "dataset", "seed")}
-    result |= {"experiment": config.to_json(cell.experiment), "steps": trained.steps}
-    result |= {"hours": round(trained.seconds / 3600, 4), "peak_memory_mb": peak_memory_mb()}
-    result |= {"environment": environment(), "scores": scores}
+    took: dict[str, Any] = {"steps": trained.steps, "hours": round(trained.seconds / 3600, 4)}
+    took |= {"peak_memory_mb": peak_memory_mb(), "environment": environment()}
+    result = cell.place() | took | {"scores": scores}
     files.write_json(table / "cells" / f"{name}.json", result)
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from scae import files
+from scae import config, files
 from scae.config import ConstellationExperiment, Experiment, ImageExperiment
 from scae.errors import ScaeError, did_you_mean
 from scae.presets import preset, recipe
@@ -87,6 +87,11 @@ class Cell:
     @property
     def name(self) -> str:
         return f"{self.row}-{self.dataset}-seed{self.seed}"
+
+    def place(self) -> dict[str, Any]:
+        """Where it belongs and how it is trained, as JSON values."""
+        keys = ("target", "row", "dataset", "seed")
+        return {k: vars(self)[k] for k in keys} | {"experiment": config.to_json(self.experiment)}
 
 
 def plan(target: Target, settings: Settings, only: Sequence[str] = ()) -> list[Cell]:
