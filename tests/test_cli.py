@@ -159,7 +159,10 @@ def test_training_ends_with_scores_and_the_next_command(trained: tuple[Path, str
     lines = text.splitlines()
     assert "Trained 5 steps in" in text and "LIN-MATCH, prior presences, train-test" in text
     assert "without a model: k-means on pixels" in text
-    assert lines[-2:] == [f"Report: {folder / 'report.html'}", f"Next:   scae explore {folder}"]
+    assert lines[-2:] == [
+        f"Report:   {folder / 'report.html'}",
+        f"Next:     scae explore {folder}",
+    ]
     for name in ("config.json", "environment.json", "weights.safetensors", "report.html"):
         assert (folder / name).is_file()
 

@@ -57,9 +57,15 @@ def train(arguments: list[str]) -> Answer | None:
     if summary["evaluation"]:
         lines += ["", score_table(options.experiment, summary["evaluation"], short=True), ""]
     if summary["clusters"]:
-        lines += [f"Clusters: {summary['clusters']}"]
-    lines += [f"Report: {summary['report']}", f"Next:   scae explore {summary['folder']}"]
+        lines += [f"Clusters: {_shown(summary['clusters'])}"]
+    lines.append(f"Report:   {_shown(summary['report'])}")
+    lines.append(f"Next:     scae explore {_shown(summary['folder'])}")
     return Answer(summary, "\n".join(lines))
+
+
+def _shown(path: Path) -> Path:
+    """A path as people would type it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def read_options(name: str, arguments: list[str]) -> Train[Any]:
