@@ -96,6 +96,6 @@ def test_every_dependency_is_imported_and_every_import_declared():
     lines = [line for name in extras if name != "test" for line in extras[name]]
     names = (re.match(r"[\w-]+", line) for line in project["dependencies"] + lines)
     declared = {name[0].lower().replace("_", "-") for name in names if name}
-    # Part of pydantic, fastapi and lightning; Lightning imports tensorboard, users onnxruntime.
-    parts, indirect = {"pydantic-core", "starlette", "tqdm"}, {"tensorboard", "onnxruntime"}
+    # Part of pydantic and lightning; Lightning imports tensorboard, users onnxruntime.
+    parts, indirect = {"pydantic-core", "tqdm"}, {"tensorboard", "onnxruntime"}
     assert imported_packages() - parts == declared - indirect
