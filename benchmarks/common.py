@@ -1,4 +1,4 @@
-"""What the benchmarks share: the timed step, its convolutions alone, rounds, and the record."""
+"""What the benchmarks share: timed training, its convolutions alone, rounds, and the record."""
 
 import argparse
 import json
@@ -8,22 +8,24 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from scae.config import ConstellationExperiment, Experiment, StackedConfig
 from scae.kernels.memory import keep_freed_memory
 from scae.losses import loss_terms
-from scae.models import CapsuleModel, build
+from scae.models import build
 from scae.models.part_encoder import KERNEL
+from scae.training import train
 from scae.training.optimizers import build_optimizer
 
 Work = Callable[[], object]
@@ -55,26 +57,8 @@ def generated_batch(experiment: Experiment, batch: int, points: int = 11) -> tup
     return (image * (torch.rand(shape, generator=generator) < INK),)
 
 
-def training_step(
-    model: CapsuleModel,
-    optimizer: Optimizer,
-    average: AveragedModel | None,
-    batch: tuple[Tensor, ...],
-    experiment: Experiment,
-) -> None:
-    """Forward, losses, backward, update and weight average, as `scae train` does them.
-
-    To be replaced by a call of the LightningModule's own step.
-    """
-    optimizer.zero_grad(set_to_none=True)
-    loss_terms(model, *batch).total(experiment.loss).backward()
-    optimizer.step()
-    if average is not None:
-        average.update_parameters(model)
-
-
 class Step:
-    """A model with its optimiser and one generated batch; call it to train for one step."""
+    """Forward, losses, backward, update and weight average without any loop around them."""
 
     def __init__(self, experiment: Experiment, batch: int = BATCH, points: int = 11) -> None:
         torch.manual_seed(0)
@@ -89,7 +73,68 @@ class Step:
         self.batch = generated_batch(experiment, batch, points)
 
     def __call__(self) -> None:
-        training_step(self.model, self.optimizer, self.average, self.batch, self.experiment)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss_terms(self.model, *self.batch).total(self.experiment.loss).backward()
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+
+
+class TimedBatches:
+    """The same batch every step; each time it is asked for, other work is done and timed too.
+
+    What passes between two batches is one step of the training, with everything that Lightning
+    does for it. As both take turns, a busy machine slows down both.
+    """
+
+    name, fingerprint = "generated", "0"
+
+    def __init__(self, batch: tuple[Tensor, ...], works: Mapping[str, Work], warmup: int) -> None:
+        self.rows, self.works, self.warmup = batch, works, warmup
+        self.seconds: dict[str, list[float]] = {name: [] for name in ("step", *works)}
+        self.memory = 0.0
+        self._given = 0.0
+
+    def batch(self, step: int, size: int, rank: int = 0, world: int = 1) -> tuple[Tensor, ...]:
+        """This process's rows. The first steps only warm up and show how much memory they need."""
+        asked = time.perf_counter()
+        if step == self.warmup:
+            self.memory = peak_rss_mb()
+        if step > self.warmup:
+            self.seconds["step"].append(asked - self._given)
+        if step >= self.warmup:
+            for name, work in self.works.items():
+                begin = time.perf_counter()
+                work()
+                self.seconds[name].append(time.perf_counter() - begin)
+        share = size // world
+        rows = tuple(x[rank * share : (rank + 1) * share] for x in self.rows)
+        self._given = time.perf_counter()
+        return rows
+
+
+def timed_training(
+    experiment: Experiment,
+    batch: int,
+    rounds: int,
+    works: Mapping[str, Work],
+    devices: int = 1,
+    folder: str | None = None,
+) -> TimedBatches:
+    """Seconds of `rounds` steps of `scae train`, taking turns with other work."""
+    warmup = 3
+    training = replace(experiment.training, steps=warmup + rounds + 1, batch=batch)
+    batches = TimedBatches(generated_batch(experiment, batch), works, warmup)
+    with tempfile.TemporaryDirectory() as temporary:
+        train(
+            replace(experiment, training=training),
+            folder or temporary,
+            batches=batches,
+            devices=devices,
+            loggers=[],
+            progress=False,
+        )
+    return batches
 
 
 def convolutions(config: StackedConfig, batch: int) -> Work:

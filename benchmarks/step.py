@@ -1,16 +1,17 @@
-"""One training step against its convolutions alone.
+"""One step of `scae train` against its convolutions alone.
 
 python benchmarks/step.py --preset mnist --json
 python benchmarks/step.py --check benchmarks/committed.json
 """
 
 import json
+import statistics
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
-from common import Step, arguments, convolutions, interleaved_medians, peak_rss_mb, save
+from common import Work, arguments, convolutions, save, timed_training
 
 from scae.config import ImageExperiment
 from scae.presets import preset
@@ -22,18 +23,16 @@ ATTEMPTS = 4
 def measure(name: str, batch: int, rounds: int) -> dict[str, Any]:
     """Medians of interleaved rounds, and the peak memory of the steps."""
     experiment = preset(name)
-    works: dict[str, Any] = {"step": Step(experiment, batch)}
-    for _ in range(3):
-        works["step"]()
-    memory = peak_rss_mb()  # before the convolutions take their own
+    works: dict[str, Work] = {}
     if isinstance(experiment, ImageExperiment):
         works["convolutions"] = convolutions(experiment.model, batch)
-    seconds = interleaved_medians(works, rounds)
+    found = timed_training(experiment, batch, rounds, works)
+    seconds = {name: statistics.median(values) for name, values in found.seconds.items()}
     floor = seconds.get("convolutions")
     return {
         "ratio_to_convolutions": floor and round(seconds["step"] / floor, 3),
         "seconds_per_step": round(seconds["step"], 5),
-        "peak_rss_mb": memory,
+        "peak_rss_mb": found.memory,
     }
 
 

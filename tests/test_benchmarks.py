@@ -57,3 +57,24 @@ def test_scaling() -> None:
 @pytest.mark.parametrize("preset", ["mnist", "constellation"])
 def test_profile_names_the_stages(preset: str) -> None:
     assert "%" in run("profile_step.py", "--preset", preset, "--rounds", "1")
+
+
+def test_processes() -> None:
+    found = json.loads(run("processes.py", "--rounds", "1"))
+    assert found["speed_up"] > 0
+
+
+def test_time_to_quality(tmp_path: Path) -> None:
+    path = tmp_path / "mnist-seed0.csv"
+    path.write_text(
+        "step,minutes,lin_match,lin_pred\n1000,2,0.5,0.91\n2000,4,0.83,0.96\n3000,6,0.96,0.96\n"
+    )
+    command = [sys.executable, str(BENCHMARKS / "time_to_quality.py"), str(path)]
+    row = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[
+        -1
+    ]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == [
+        "mnist-seed0", "2,000 steps, 4 min", "3,000 steps, 6 min", "3,000 steps, 6 min",
+        "1,000 steps, 2 min", "2,000 steps, 4 min", "not reached", "96.0 / 96.0 at 3,000",
+    ]  # fmt: skip
