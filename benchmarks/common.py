@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from scae.config import ConstellationExperiment, Experiment, StackedConfig
-from scae.kernels.memory import keep_freed_memory
+from scae.kernels import keep_freed_memory
 from scae.losses import loss_terms
 from scae.models import build
 from scae.models.part_encoder import KERNEL

@@ -24,7 +24,7 @@ from scae.losses import LossTerms, loss_terms
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
 from scae.models.object_decoder import BaselineDecoder, ObjectDecoder
 from scae.models.part_encoder import PartEncoder
-from scae.models.sobel import sobel_edges, sobel_target
+from scae.models.templates import sobel_edges, sobel_target
 from scae.training.optimizers import TFRMSProp
 
 SILENT = NoiseConfig(amplitude=0.0)

@@ -1,10 +1,55 @@
-"""Machine code made by numba: how it is compiled and spread over threads, and attention."""
+"""Fast CPU paths: threads for machine code made by numba, and memory that is kept."""
 
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
+
+import torch
+
+# Parameters of glibc's mallopt: see `man mallopt`.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+MAX_BYTES = 1 << 30
 
 
 @cache
 def available() -> bool:
     """Whether numba is installed; without it everything runs its plain twin."""
     return find_spec("numba") is not None
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="scae-kernel")
+
+
+def run_blocks(block: Callable[[int], None], count: int) -> None:
+    """block(0) to block(count - 1) on all threads, this one included; kernels free the GIL."""
+    remaining = iter(range(count))
+
+    def work() -> None:
+        for n in remaining:  # advancing a range iterator is atomic: each block is done once
+            block(n)
+
+    helpers = min(torch.get_num_threads(), count) - 1
+    futures: list[Future[None]] = []
+    if helpers > 0:
+        futures = [_pool(helpers).submit(work) for _ in range(helpers)]
+    work()
+    for future in futures:
+        future.result()
+
+
+def keep_freed_memory() -> None:
+    """Let glibc reuse freed blocks up to a gigabyte instead of returning them to the system.
+
+    Otherwise every step maps and clears its large tensors anew, 6 to 10 % of its time on
+    MNIST. Does nothing where the C library is another one.
+    """
+    try:
+        libc = ctypes.CDLL("libc.so.6")
+    except OSError:
+        return
+    libc.mallopt(M_MMAP_THRESHOLD, MAX_BYTES)
+    libc.mallopt(M_TRIM_THRESHOLD, MAX_BYTES)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae.kernels.blocks import run_blocks
+from scae.kernels import run_blocks
 from scae.kernels.jit import entry, exp
 
 BLOCKS = 16

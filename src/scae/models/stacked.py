@@ -19,8 +19,7 @@ from scae.models.object_decoder import (
 )
 from scae.models.part_encoder import PartCapsules, PartEncoder
 from scae.models.set_transformer import SetTransformer
-from scae.models.sobel import sobel_target
-from scae.models.templates import Templates
+from scae.models.templates import Templates, sobel_target
 from scae.rendering import PixelMixture
 
 RenderFrom = Literal["parts", "winner", "soft"]

@@ -1,4 +1,7 @@
-"""The learned templates of the parts, their colours, alpha, background and rendering (eq. 7-10)."""
+"""The learned templates of the parts, their colours, alpha, background and rendering (eq. 7-10).
+
+Also what they reconstruct of SVHN and CIFAR-10: Sobel edges (appendix A.2).
+"""
 
 import math
 from collections.abc import Callable
@@ -9,9 +12,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from scae import rendering
-from scae.config import Form, StackedConfig
+from scae.config import StackedConfig
 from scae.models.layers import glorot_uniform_, linear, orthogonal_templates
-from scae.rendering import PixelMixture
+from scae.rendering import PixelMixture, Scene
 
 COLOR_HIDDEN = 32
 MIN_SIGMA = 1e-4
@@ -21,6 +24,8 @@ MIN_TEMPERATURE = 1e-4
 BLACK_LOGIT, BLACK_WEIGHT = -3.0, 3.0
 # The release shifts relu1 colours so that templates start visible.
 RELU1_COLOR_SHIFT = 0.99
+# Keeps Sobel edges of constant images, whose range is 0, from dividing by zero.
+RANGE_FLOOR = 1e-8
 
 
 def centred_bump(size: int, width: float = 0.5) -> Float[Tensor, "size size"]:
@@ -35,19 +40,6 @@ def relu1(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
 
 NONLINEARITY: dict[str, Callable[[Tensor], Tensor]] = {"sigmoid": torch.sigmoid, "relu1": relu1}
-
-# Pose, presence, templates, colours, alpha, background, temperature, sigma and mixture form.
-Scene = tuple[
-    Tensor,
-    Tensor,
-    Tensor,
-    Tensor,
-    Tensor | None,
-    tuple[Tensor, Tensor] | None,
-    Tensor | None,
-    Tensor | float,
-    Form,
-]
 
 
 class Templates(nn.Module):
@@ -139,7 +131,7 @@ class Templates(nn.Module):
         colors: Float[Tensor, "batch parts channels"],
     ) -> Float[Tensor, "batch"]:
         """log p(y) of eq. 10 for each image."""
-        return rendering.image_log_likelihood(target, *self._scene(pose, presence, colors))
+        return rendering.image_log_likelihood(target, **self._scene(pose, presence, colors))
 
     def mean_log_likelihood(
         self,
@@ -149,7 +141,7 @@ class Templates(nn.Module):
         colors: Float[Tensor, "batch parts channels"],
     ) -> Float[Tensor, ""]:
         """Mean of log p(y) over the batch: what training needs, by the fastest path."""
-        return rendering.mean_image_log_likelihood(target, *self._scene(pose, presence, colors))
+        return rendering.mean_image_log_likelihood(target, **self._scene(pose, presence, colors))
 
     def render(
         self,
@@ -158,17 +150,44 @@ class Templates(nn.Module):
         colors: Float[Tensor, "batch parts channels"],
     ) -> PixelMixture:
         """The pixel mixture itself: transformed templates, mixing weights, mean and mode."""
-        return rendering.render(*self._scene(pose, presence, colors), self.config.image_size)
+        return rendering.render(**self._scene(pose, presence, colors), size=self.config.image_size)
 
     def _scene(self, pose: Tensor, presence: Tensor, colors: Tensor) -> Scene:
-        return (
-            pose,
-            presence,
-            self.templates(),
-            colors,
-            self.alpha(),
-            self.background_component(),
-            self.temperature(),
-            self.sigma(),
-            self.config.image_mixture,
+        return Scene(
+            pose=pose,
+            presence=presence,
+            templates=self.templates(),
+            colours=colors,
+            alpha=self.alpha(),
+            background=self.background_component(),
+            temperature=self.temperature(),
+            sigma=self.sigma(),
+            form=self.config.image_mixture,
         )
+
+
+def sobel_edges(
+    image: Float[Tensor, "batch channels height width"],
+) -> Float[Tensor, "batch channels 2 height width"]:
+    """Derivatives along y and x of each channel, borders reflected."""
+    smooth, slope = image.new_tensor([1.0, 2.0, 1.0]), image.new_tensor([-1.0, 0.0, 1.0])
+    kernels = torch.stack([torch.outer(slope, smooth), torch.outer(smooth, slope)])[:, None]
+    planes = F.pad(image, (1, 1, 1, 1), mode="reflect").flatten(0, 1)[:, None]  # (B*C, 1, H, W)
+    return F.conv2d(planes, kernels).unflatten(0, image.shape[:2])
+
+
+def sobel_target(
+    image: Float[Tensor, "batch channels height width"], subtract_median: bool = True
+) -> Float[Tensor, "batch channels height width"]:
+    """Four steps per channel: Sobel, minus the median, absolute value, scaled to [0, 1].
+
+    As released, the two derivatives are summed, and the median is the nearest order statistic
+    from above: of equal values the first in reading order, which is the one with a gradient.
+    """
+    edges = sobel_edges(image).sum(2).flatten(2)  # (B, C, H*W)
+    if subtract_median:
+        middle = round((edges.shape[-1] - 1) / 2)
+        order = edges.detach().sort(dim=-1, descending=True, stable=True).indices
+        edges = (edges - edges.gather(-1, order[..., middle : middle + 1])).abs()
+    low, high = edges.amin(-1, keepdim=True), edges.amax(-1, keepdim=True)
+    return ((edges - low) / (high - low + RANGE_FLOOR)).view_as(image)

@@ -8,18 +8,19 @@ import math
 from collections.abc import Iterable
 from functools import cache
 from types import ModuleType
+from typing import Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.config import Form
 from scae.rendering import plain
-from scae.rendering.plain import FLOOR, Background, PixelMixture, render
+from scae.rendering.plain import FLOOR, Background, PixelMixture, Scene, render
 
 __all__ = [
     "Background",
     "PixelMixture",
+    "Scene",
     "image_log_likelihood",
     "mean_image_log_likelihood",
     "render",
@@ -56,90 +57,56 @@ def _fits(target: Tensor, inputs: Iterable[Tensor]) -> bool:
 
 
 def _fused_inputs(
-    target: Tensor,
-    pose: Tensor,
-    presence: Tensor,
-    templates: Tensor,
-    colours: Tensor | None,
-    alpha: Tensor | None,
-    background: Background | None,
-    temperature: Tensor | None,
-    sigma: float | Tensor,
-    form: Form,
+    target: Tensor, scene: Scene
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor] | None:
     """Arguments of the fused path, or None where the plain one has to do it."""
-    plain.check_form(alpha, background, temperature, form)
+    alpha, background, temperature = scene["alpha"], scene["background"], scene["temperature"]
+    plain.check_form(alpha, background, temperature, scene["form"])
     if _fused() is None:
         return None
+    pose, presence, templates = scene["pose"], scene["presence"], scene["templates"]
     one = pose.new_ones(())
-    sigma = one * sigma
     if background is not None:
         value, logit = background[0], plain.background_logit(background, temperature)
     else:
         value, logit = pose.new_zeros(()), pose.new_full((), math.log(FLOOR))
     sharpness = one if temperature is None else temperature.reciprocal()
+    colours = scene["colours"]
     if colours is None:
         colours = pose.new_ones(*presence.shape, templates.shape[1])
-    tensors = [pose, presence, templates, colours, value, logit, sigma, sharpness]
+    scalars = value, logit, one * scene["sigma"], sharpness
+    tensors = [pose, presence, templates, colours, *scalars]
     if not _fits(target, tensors if alpha is None else [*tensors, alpha]):
         return None
-    scalars = torch.stack([value, logit, sigma.pow(-2), sharpness])
-    return target, pose, presence, templates, colours, alpha, scalars
+    value, logit, sigma, sharpness = scalars
+    stacked = torch.stack([value, logit, sigma.pow(-2), sharpness])
+    return target, pose, presence, templates, colours, alpha, stacked
 
 
 def image_log_likelihood(
-    target: Float[Tensor, "batch channels height width"],
-    pose: Float[Tensor, "batch parts 2 3"],
-    presence: Float[Tensor, "batch parts"],
-    templates: Float[Tensor, "parts channels template_height template_width"],
-    colours: Float[Tensor, "batch parts channels"] | None,
-    alpha: Float[Tensor, "parts template_height template_width"] | None,
-    background: Background | None,
-    temperature: Float[Tensor, ""] | None,
-    sigma: float | Float[Tensor, ""],
-    form: Form,
+    target: Float[Tensor, "batch channels height width"], **scene: Unpack[Scene]
 ) -> Float[Tensor, " batch"]:
     """Log-likelihood of each image, eq. 10; fused where no gradient is asked for."""
-    arguments = (
-        pose, presence, templates, colours, alpha, background, temperature, sigma, form
-    )  # fmt: skip
-    inputs = _fused_inputs(target, *arguments)
-    fused = _fused()
+    inputs, fused = _fused_inputs(target, scene), _fused()
     if fused is None or inputs is None or _needs_gradient(inputs):
-        return plain.image_log_likelihood(target, *arguments)
+        return plain.image_log_likelihood(target, **scene)
     fused.warm_up()
-    value, _ = fused.sweep_batch(*inputs, form == "printed", False)
+    value, _ = fused.sweep_batch(*inputs, scene["form"] == "printed", False)
     return value.to(target.dtype)
 
 
 def mean_image_log_likelihood(
-    target: Float[Tensor, "batch channels height width"],
-    pose: Float[Tensor, "batch parts 2 3"],
-    presence: Float[Tensor, "batch parts"],
-    templates: Float[Tensor, "parts channels template_height template_width"],
-    colours: Float[Tensor, "batch parts channels"] | None,
-    alpha: Float[Tensor, "parts template_height template_width"] | None,
-    background: Background | None,
-    temperature: Float[Tensor, ""] | None,
-    sigma: float | Float[Tensor, ""],
-    form: Form,
+    target: Float[Tensor, "batch channels height width"], **scene: Unpack[Scene]
 ) -> Float[Tensor, ""]:
     """Mean of ``image_log_likelihood`` over the batch: what training maximises.
 
     On the fused path the forward pass computes the value and every gradient.
     """
-    arguments = (
-        pose, presence, templates, colours, alpha, background, temperature, sigma, form
-    )  # fmt: skip
-    inputs = _fused_inputs(target, *arguments)
-    fused = _fused()
-    if fused is None or inputs is None:
-        return plain.image_log_likelihood(target, *arguments).mean()
+    inputs, fused = _fused_inputs(target, scene), _fused()
+    if fused is None or inputs is None or not _needs_gradient(inputs):
+        return image_log_likelihood(target, **scene).mean()
     fused.warm_up()
-    if _needs_gradient(inputs):
-        return fused.MeanLogLikelihood.apply(*inputs, form == "printed")
-    value, _ = fused.sweep_batch(*inputs, form == "printed", False)
-    return value.mean().to(target.dtype)
+    return fused.MeanLogLikelihood.apply(*inputs, scene["form"] == "printed")
 
 
 def _needs_gradient(inputs: Iterable[Tensor | None]) -> bool:

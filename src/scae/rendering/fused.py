@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from scae.config import Form
-from scae.kernels.blocks import run_blocks
+from scae.kernels import run_blocks
 from scae.rendering import plain, sweep
 from scae.rendering.coverage import PAD
 
@@ -133,9 +133,17 @@ def _plain(
     background = None if printed else (value, logit)
     form: Form = "printed" if printed else "released"
     return plain.image_log_likelihood(
-        target, pose, presence, templates, colours, alpha, background,
-        sharpness.reciprocal(), precision.rsqrt(), form,
-    ).mean()  # fmt: skip
+        target,
+        pose=pose,
+        presence=presence,
+        templates=templates,
+        colours=colours,
+        alpha=alpha,
+        background=background,
+        temperature=sharpness.reciprocal(),
+        sigma=precision.rsqrt(),
+        form=form,
+    ).mean()
 
 
 class MeanLogLikelihood(torch.autograd.Function):

@@ -6,6 +6,7 @@ definition of the model; ``fused`` computes the same numbers faster and is teste
 
 import math
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +23,20 @@ FLOOR = 1e-6
 
 Background = tuple[Float[Tensor, ""], Float[Tensor, ""] | None]
 """Value and mixing logit of the released background; logit None: value / temperature."""
+
+
+class Scene(TypedDict):
+    """What is drawn and how: the arguments of `render` but the size of the canvas."""
+
+    pose: Tensor
+    presence: Tensor
+    templates: Tensor
+    colours: Tensor | None
+    alpha: Tensor | None
+    background: Background | None
+    temperature: Tensor | None
+    sigma: float | Tensor
+    form: Form
 
 
 def warp(
@@ -157,20 +172,8 @@ def render(
 
 
 def image_log_likelihood(
-    target: Float[Tensor, "batch channels height width"],
-    pose: Float[Tensor, "batch parts 2 3"],
-    presence: Float[Tensor, "batch parts"],
-    templates: Float[Tensor, "parts channels template_height template_width"],
-    colours: Float[Tensor, "batch parts channels"] | None,
-    alpha: Float[Tensor, "parts template_height template_width"] | None,
-    background: Background | None,
-    temperature: Float[Tensor, ""] | None,
-    sigma: float | Float[Tensor, ""],
-    form: Form,
+    target: Float[Tensor, "batch channels height width"], **scene: Unpack[Scene]
 ) -> Float[Tensor, " batch"]:
     """Log-likelihood of each image, eq. 10, summed over its pixels and channels."""
-    size = (target.shape[2], target.shape[3])
-    mixture = render(
-        pose, presence, templates, colours, alpha, background, temperature, sigma, form, size
-    )
+    mixture = render(**scene, size=(target.shape[2], target.shape[3]))
     return mixture.log_prob(target).sum((1, 2, 3))

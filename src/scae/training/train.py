@@ -22,7 +22,7 @@ from scae import models, weights_file
 from scae.config import Experiment
 from scae.data import Batches, training_batches
 from scae.errors import ScaeError
-from scae.kernels.memory import keep_freed_memory
+from scae.kernels import keep_freed_memory
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
 from scae.training import run_folder
 from scae.training.callbacks import (
