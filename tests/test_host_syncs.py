@@ -1,4 +1,4 @@
-"""Losses and gradients never wait for the device; a whole training step does three times."""
+"""Losses and gradients never wait for the device; a whole training step does four times."""
 
 from pathlib import Path
 from typing import Any
@@ -58,5 +58,6 @@ def test_syncs_of_a_step(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with CountSyncs() as syncs:
             run(TRAININGS[kind](steps=steps, **rare), tmp_path / str(steps))
         counts.append(syncs.count)
-    # Is the gradient finite? Of the weight average: is it the first, and by which factor?
-    assert (counts[1] - counts[0]) / 5 <= 3
+    # One decides whether the gradient is finite; three are of torch's AveragedModel, which keeps
+    # its number of updates in a tensor.
+    assert (counts[1] - counts[0]) / 5 <= 4
