@@ -59,11 +59,6 @@ def test_profile_names_the_stages(preset: str) -> None:
     assert "%" in run("profile_step.py", "--preset", preset, "--rounds", "1")
 
 
-def test_processes() -> None:
-    found = json.loads(run("processes.py", "--rounds", "1"))
-    assert found["speed_up"] > 0
-
-
 def test_time_to_quality(tmp_path: Path) -> None:
     path = tmp_path / "mnist-seed0.csv"
     path.write_text(
