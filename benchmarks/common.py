@@ -118,19 +118,16 @@ def timed_training(
     batch: int,
     rounds: int,
     works: Mapping[str, Work],
-    devices: int = 1,
-    folder: str | None = None,
 ) -> TimedBatches:
     """Seconds of `rounds` steps of `scae train`, taking turns with other work."""
     warmup = 3
     training = replace(experiment.training, steps=warmup + rounds + 1, batch=batch)
     batches = TimedBatches(generated_batch(experiment, batch), works, warmup)
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory() as folder:
         train(
             replace(experiment, training=training),
-            folder or temporary,
+            folder,
             batches=batches,
-            devices=devices,
             loggers=[],
             progress=False,
         )
