@@ -47,3 +47,10 @@ def test_the_map_of_the_model_names_what_exists() -> None:
             fields = getattr(owner, "__dataclass_fields__", {})
             assert hasattr(owner, attribute) or attribute in fields, ".".join(name)
             owner = getattr(owner, attribute, None)
+
+
+def test_tests_named_by_the_promises_exist() -> None:
+    named = re.findall(r"(tests/test_\w+\.py)(?: -k (\w+))?", (DOCS / "reliability.md").read_text())
+    assert len(named) > 10
+    for file, word in named:  # a word of a test's name or of what it is parametrised by
+        assert word in (DOCS.parent / file).read_text(), (file, word)
