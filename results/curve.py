@@ -22,7 +22,7 @@ import torch
 from scae import config, files
 from scae.config import ConstellationExperiment, Experiment
 from scae.data import load_images, load_scenes
-from scae.evaluation import presences, score_segmentation, segment
+from scae.evaluation import presences, segment, segmentation_error
 from scae.evaluation.clustering import fit_probe, lin_match
 from scae.evaluation.evaluate import SCENES_SEED
 from scae.models import (
@@ -50,7 +50,7 @@ def scores(model: CapsuleModel, experiment: Experiment, data_dir: Path | None) -
         assert scenes.pattern_id is not None
         found = segment(model, scenes.points, scenes.presence)
         labels, presence = scenes.pattern_id.numpy(), scenes.presence.numpy()
-        return {"segmentation_error": score_segmentation(found, labels, presence).error}
+        return {"segmentation_error": segmentation_error(found, labels, presence)}
     assert isinstance(model, StackedCapsuleAutoencoder)
     sets = []
     for split in ("train", "test"):

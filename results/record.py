@@ -51,10 +51,10 @@ def record(
     """Score the weights in a folder, made of those of a run, and write the run's JSON."""
     loaded = load_model(weights)
     experiment = loaded.experiment
-    evaluation = evaluate(loaded.model, experiment, data_dir=data_dir).to_dict()
+    evaluation = evaluate(loaded.model, experiment, data_dir=data_dir)
     evaluation["dataset"] = Path(evaluation["dataset"]).name
     if other := OTHER_DATA.get(experiment.name):
-        evaluation[other] = evaluate(loaded.model, experiment, other, data_dir).to_dict()
+        evaluation[other] = evaluate(loaded.model, experiment, other, data_dir)
     result = {
         "preset": experiment.name,
         "seed": experiment.training.seed,

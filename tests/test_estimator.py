@@ -52,7 +52,7 @@ SKLEARN = parametrize_with_checks([clusterer(steps=1), segmenter(steps=1)]).mark
 CHECKS = [(e, check) for e, check in SKLEARN.args[1] if "array_api" not in str(check)]
 
 
-@pytest.mark.filterwarnings("ignore:The examples hold fewer")
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @pytest.mark.filterwarnings("ignore:X has .* features, ")
 @pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=SKLEARN.kwargs["ids"])
 def test_scikit_learns_checks(estimator: Any, check: Any, unchecked_types: None) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from golden_files import load
-from scae.evaluation import match_clusters, score_clusters, score_segmentation
+from scae.evaluation import match_clusters, score_clusters, segmentation_error
 
 
 def test_matching_equals_release() -> None:
@@ -34,4 +34,4 @@ def test_segmentation_beside_release() -> None:
     for presence, key in ((file["seg_presence"], "seg_acc"), (everything, "seg_acc_nopres")):
         theirs = float(file[key])
         assert abs(released_accuracy(pred, gt, presence) - theirs) <= 1e-5
-        assert 1 - score_segmentation(pred, gt, presence).error >= theirs - 1e-6
+        assert 1 - segmentation_error(pred, gt, presence) >= theirs - 1e-6

@@ -31,7 +31,7 @@ SCENES = {
     "dataset": "constellations",
     "segmentation_error": 0.0312,
     "error_at_noise": {"0.1": 0.05},
-    "baselines": {"chance": {"segmentation_error": 0.5, "ari": 0.0}},
+    "baselines": {"chance": {"segmentation_error": 0.5}},
     "n_scenes": 5000,
     "n_points": 30000,
     "convention": "per scene",

@@ -12,7 +12,7 @@ from scae import config
 from scae.api import Capsules, PointCapsules, load_model, shipped
 from scae.data import load_images
 from scae.errors import ScaeError
-from scae.evaluation import ConstellationResult, evaluate, score_clusters
+from scae.evaluation import evaluate, score_clusters
 from scae.models import build
 from scae.prediction import assign_clusters, read_clusters
 from scae.presets import preset
@@ -71,8 +71,7 @@ def sample_score(loaded: Capsules) -> float:
     """Segmentation error, or LIN-MATCH of test images with the clusters that are shipped."""
     if isinstance(loaded, PointCapsules):
         found = evaluate(loaded.model, loaded.experiment, limit=2000)
-        assert isinstance(found, ConstellationResult)
-        return found.segmentation_error
+        return float(found["segmentation_error"])
     data = load_images(loaded.experiment.data, "test")
     assert data.labels is not None
     prior = loaded.presences(data.images[:2000].numpy()).prior

@@ -1,13 +1,15 @@
 """How the capsules of a model are used, and warnings that say what to change."""
 
-import math
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.inference import BATCH, run, scenes_per_batch
+from scae.config import ModelConfig, StackedConfig
+from scae.inference import run
 from scae.mixtures import entropy, normalise
 from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
 
@@ -21,45 +23,26 @@ DECIDED_AFTER = 0.9
 """Share of the training after which objects should have become decided."""
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """How a model explains some images or scenes; means are over them.
+DIAGNOSTICS = {
+    "parts_present": "parts present in an image (presence above 0.5)",
+    "part_size": "size of a present part, as a share of the image's side",  # sqrt |det|
+    "dead_parts": "parts that are hardly present in any image",
+    "objects_present": "objects present in an example (prior presence above 0.5)",
+    "explained_by_present": "share of the parts that present objects explain",
+    "objects_sharing": "objects that share the parts of one example",
+    "objects_in_use": "objects that explain a noticeable share of all examples",
+    "usage_perplexity": "objects in use, weighted by how much they explain",
+    "image_ll": "log-likelihood of an image, in nats",  # eq. 10
+    "part_ll": "log-likelihood of the parts of an example, in nats",  # eq. 5 or 11
+}
+"""What the values of a diagnosis mean; all but counts are means over examples.
 
-    Points count as parts. Shares are of the responsibility for the present parts, each
-    weighted by its presence. What concerns parts and pixels is NaN for points.
-    """
+Points count as parts; what concerns parts of images alone is left out for them. Shares are of the
+responsibility for the present parts, each weighted by its presence. Numbers of objects that
+share something are exp of the entropy of their shares: 1 if one explains all.
+"""
 
-    objects_present: float
-    """Objects with prior presence above 0.5."""
-    explained_by_present: float
-    """Share of the parts that present objects explain."""
-    objects_sharing: float
-    """Objects that share the parts: exp of the entropy of their shares; 1: one explains all."""
-    objects_in_use: int
-    """Objects that explain at least 5 % of a fair share of all parts."""
-    unexplained: float
-    """Share of the parts that the dummy component explains instead of an object."""
-    part_ll: float
-    """log p(x), eq. 5 or 11."""
-    object_usage: list[float]
-    """Each object's share of all explained parts; sums to 1."""
-    parts_present: float = math.nan
-    """Parts with presence above 0.5."""
-    part_size: float = math.nan
-    """Size of a present part relative to the image: sqrt |det| of its pose."""
-    dead_parts: int = 0
-    """Parts that are hardly present in any image."""
-    image_ll: float = math.nan
-    """log p(y), eq. 10."""
-    part_usage: list[float] = field(default_factory=list)
-    """Mean presence of each part."""
-
-    def scalars(self) -> dict[str, float]:
-        """All fields but the lists; without those of parts for points."""
-        values = {n: float(v) for n, v in asdict(self).items() if not isinstance(v, list)}
-        if not self.part_usage:
-            values.pop("dead_parts")
-        return {name: value for name, value in values.items() if not math.isnan(value)}
+Diagnosis = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -70,17 +53,15 @@ class Explained:
     part_ll: Float[Tensor, "batch"]
     prior: Float[Tensor, "batch objects"]
     share: Float[Tensor, "batch parts objects"]  # probability that an object explains a part
-    dummy_share: Float[Tensor, "batch parts"]
     part_size: Float[Tensor, "batch parts"] | None = None
     image_ll: Float[Tensor, "batch"] | None = None
 
 
 def diagnose(model: CapsuleModel, batch: tuple[Tensor, ...]) -> Diagnosis:
     """Diagnosis of any number of examples, `(images,)` or `(points, presence)`."""
-    if isinstance(model, StackedCapsuleAutoencoder):
-        return diagnosis(run(model, lambda image: _explain_images(model, image), BATCH, *batch))
-    size = scenes_per_batch(batch[0].shape[1])
-    return diagnosis(run(model, lambda *x: _explain_points(model, *x), size, *batch))
+    images = isinstance(model, StackedCapsuleAutoencoder)
+    explain: Callable[..., Explained] = _explain_images if images else _explain_points
+    return diagnosis(run(model, partial(explain, model), *batch))
 
 
 def _explain_images(
@@ -94,7 +75,6 @@ def _explain_images(
         part_ll=(mixture.log_likelihood * parts.presence).sum(1),
         prior=found.votes.prior,
         share=mixture.responsibility,
-        dummy_share=mixture.dummy_share,
         part_size=torch.linalg.det(linear).abs().sqrt(),
         image_ll=model.templates.log_likelihood(target, parts.pose, parts.presence, found.colors),
     )
@@ -111,81 +91,69 @@ def _explain_points(
         part_ll=(found.mixture.log_likelihood * presence).sum(1),
         prior=found.votes.prior,
         share=found.object_responsibility,
-        dummy_share=found.mixture.dummy_share,
     )
 
 
 def diagnosis(found: Explained) -> Diagnosis:
-    """Diagnosis of explained examples."""
+    """The values of `DIAGNOSTICS` for explained examples."""
     here, present = found.presence > PRESENT, found.prior > PRESENT
     weight = found.presence * here  # (B, M)
     mass = torch.einsum("bmk,bm->bk", found.share, weight)
-    explained = mass[mass.sum(1) > 0]
-    usage, part_usage = normalise(mass.sum(0), 0), found.presence.mean(0)
-
-    def of_parts(value: Tensor) -> float:
-        return float(value.sum() / weight.sum().clamp_min(1e-12))
-
-    objects = Diagnosis(
-        objects_present=float(present.sum() / len(present)),
-        explained_by_present=of_parts(mass * present),
-        objects_sharing=float(
-            entropy(normalise(explained, 1)).exp().sum() / max(1, len(explained))
-        ),
-        objects_in_use=int((usage >= MIN_SHARE / len(usage)).sum()),
-        unexplained=of_parts(found.dummy_share * weight),
-        part_ll=float(found.part_ll.mean()),
-        object_usage=usage.tolist(),
-    )
-    if found.part_size is None or found.image_ll is None:
-        return objects
-    parts = {
-        "parts_present": float(here.sum() / len(here)),
-        "part_size": float((found.part_size * here).sum() / here.sum().clamp_min(1)),
-        "dead_parts": int((part_usage < DEAD_PART).sum()),
-        "image_ll": float(found.image_ll.mean()),
-        "part_usage": part_usage.tolist(),
+    explained, usage = mass[mass.sum(1) > 0], normalise(mass.sum(0), 0)
+    sharing = entropy(normalise(explained, 1)).exp().sum() / max(1, len(explained))
+    values = {
+        "objects_present": present.sum() / len(present),
+        "explained_by_present": (mass * present).sum() / weight.sum().clamp_min(1e-12),
+        "objects_sharing": sharing,
+        "objects_in_use": (usage >= MIN_SHARE / len(usage)).sum(),
+        "usage_perplexity": entropy(usage).exp(),
+        "part_ll": found.part_ll.mean(),
     }
-    return Diagnosis(**asdict(objects) | parts)
+    if found.part_size is not None and found.image_ll is not None:
+        values |= {
+            "parts_present": here.sum() / len(here),
+            "part_size": (found.part_size * here).sum() / here.sum().clamp_min(1),
+            "dead_parts": (found.presence.mean(0) < DEAD_PART).sum(),
+            "image_ll": found.image_ll.mean(),
+        }
+    return {name: float(values[name]) for name in DIAGNOSTICS if name in values}
 
 
-def symptoms(diagnosis: Diagnosis, progress: float = 1.0) -> dict[str, str]:
+def symptoms(diagnosis: Diagnosis, config: ModelConfig, progress: float = 1.0) -> dict[str, str]:
     """Warnings by kind: what is seen and what to change.
 
     `progress` is the share of the training that is done: while the vote scale is annealed,
     objects that share everything are no symptom.
     """
     found: dict[str, str] = {}
-    objects = len(diagnosis.object_usage)
-    used_alike = math.exp(entropy(torch.tensor(diagnosis.object_usage)))
-    if objects > 1 and used_alike < objects**0.3:
+    objects, in_use = config.objects, int(diagnosis["objects_in_use"])
+    if objects > 1 and diagnosis["usage_perplexity"] < objects**0.3:
         found["collapse"] = (
             "almost all examples are explained by the same few objects (collapse): raise "
             "loss.posterior_between or loss.prior_between, or lower optimizer.lr"
         )
-    elif diagnosis.objects_in_use < objects / 2:
+    elif in_use < objects / 2:
         found["dead objects"] = (
-            f"{objects - diagnosis.objects_in_use} of {objects} objects explain nothing: raise "
+            f"{objects - in_use} of {objects} objects explain nothing: raise "
             "loss.prior_between, keep model.noise.object on, or use fewer model.objects"
         )
-    if objects > 1 and progress >= DECIDED_AFTER and diagnosis.objects_sharing > objects**0.95:
+    decided = progress < DECIDED_AFTER or diagnosis["objects_sharing"] <= objects**0.95
+    if objects > 1 and not decided:
         found["undecided objects"] = (
             "every object explains a little of everything: raise loss.posterior_within, lower "
             "model.min_scale, or train longer if the loss still falls"
         )
-    if diagnosis.unexplained > 0.9:
-        found["unexplained parts"] = (
-            "objects explain almost none of the parts: their votes miss the poses; raise "
-            "loss.part or optimizer.object_lr, or train longer if part_ll still rises"
-        )
-    if diagnosis.parts_present < 1:  # false for points
+    if not isinstance(config, StackedConfig):
+        return found
+    dead = int(diagnosis["dead_parts"])
+    if diagnosis["parts_present"] < 1:
         found["no parts"] = (
             "images show less than one part on average, the background explains them: check "
             "that pixels are in [0, 1], raise loss.image or lower optimizer.lr"
         )
-    elif diagnosis.dead_parts > len(diagnosis.part_usage) / 2:
+    elif dead > config.parts / 2:
         found["dead parts"] = (
-            f"{diagnosis.dead_parts} of {len(diagnosis.part_usage)} parts are never present: keep "
+            f"{dead} of {config.parts} parts are never present: keep "
             "model.noise.part on, or use fewer model.parts"
         )
     return found

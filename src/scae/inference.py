@@ -16,14 +16,16 @@ BATCH = 250
 MAX_PAIRS = 2**22
 
 
-def run(model: nn.Module, function: Callable[..., Any], size: int, *x: Tensor) -> Any:
-    """What a function of tensors finds in all examples, `size` of them at a time.
+def run(model: nn.Module, function: Callable[..., Any], *x: Tensor, size: int = BATCH) -> Any:
+    """What a function of tensors finds in all examples, at most `size` of them at a time.
 
     Tensors are moved to the model's device and type, bytes become floats from 0 to 1. Results
     are tensors, or dataclasses of them, with a batch axis; fields marked `shared` in their
     metadata have none.
     """
     like = next(model.parameters())
+    if x[0].ndim == 3:  # points
+        size = min(size, max(1, MAX_PAIRS // x[0].shape[1] ** 2))
 
     def convert(tensor: Tensor) -> Tensor:
         return tensor.to(like) / 255 if tensor.dtype == torch.uint8 else tensor.to(like)
@@ -48,16 +50,11 @@ def map_tensors(function: Callable[[list[Tensor]], Any], values: list[Any]) -> A
     return type(first)(**mapped)
 
 
-def scenes_per_batch(points: int) -> int:
-    """How many scenes of `points` points are computed at a time."""
-    return min(1000, max(1, MAX_PAIRS // max(1, points) ** 2))
-
-
 def presences(
     model: StackedCapsuleAutoencoder, images: UInt8[Tensor, "images channels height width"]
 ) -> tuple[Float[np.ndarray, "images objects"], Float[np.ndarray, "images objects"]]:
     """Prior and posterior object presences of images in bytes."""
-    found = run(model, model.object_presences, BATCH, images)
+    found = run(model, model.object_presences, images)
     return found.prior.cpu().numpy(), found.posterior.cpu().numpy()
 
 
@@ -67,5 +64,5 @@ def segment(
     presence: Float[Tensor, "scenes points"],
 ) -> Int[np.ndarray, "scenes points"]:
     """Object capsule of every point, -1 where a point is absent."""
-    found = run(model, model.segment, scenes_per_batch(points.shape[1]), points, presence)
+    found = run(model, model.segment, points, presence)
     return found.cpu().numpy()

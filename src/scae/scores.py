@@ -3,19 +3,8 @@
 from typing import Any
 
 from scae.config import ConstellationExperiment, Experiment
+from scae.diagnostics import DIAGNOSTICS
 from scae.paper_values import CONSTELLATIONS, TABLE1_LIN_MATCH, TABLE1_LIN_PRED, TABLE2, PaperValue
-
-# What tables say of a model's capsules, by field of `scae.diagnostics.Diagnosis`.
-DIAGNOSTICS = {
-    "parts_present": "parts present in an image (presence above 0.5)",
-    "part_size": "size of a present part, as a share of the image's side",
-    "objects_present": "objects present in an example (prior presence above 0.5)",
-    "explained_by_present": "share of the parts that present objects explain",
-    "objects_sharing": "objects that share the parts of one example",
-    "objects_in_use": "objects that explain a noticeable share of all examples",
-    "image_ll": "log-likelihood of an image, in nats",
-    "part_ll": "log-likelihood of the parts of an example, in nats",
-}
 
 Row = tuple[str, str, str]
 """Name, ours and the paper's value."""

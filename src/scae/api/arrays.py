@@ -13,7 +13,7 @@ from torch import Tensor
 from scae.config import Experiment
 from scae.data.images import as_tensor
 from scae.errors import ScaeError
-from scae.inference import map_tensors, run
+from scae.inference import BATCH, map_tensors, run
 from scae.models import CapsuleModel
 
 Array = np.ndarray | Tensor
@@ -35,9 +35,9 @@ class Loaded:
     def _presences(self, *x: Tensor) -> "Presences":
         return Presences(**vars(self.model.object_presences(*x)))
 
-    def _ask(self, function: Callable[..., Any], size: int, like: Any, *x: Tensor) -> Any:
+    def _ask(self, function: Callable[..., Any], like: Any, *x: Tensor, size: int = BATCH) -> Any:
         """`run` a function of tensors; answers are of the kind of array that `like` is."""
-        found = run(self.model, function, size, *x)
+        found = run(self.model, function, *x, size=size)
         if isinstance(like, Tensor):
             return map_tensors(lambda value: value[0].to(like.device), [found])
         return map_tensors(lambda value: value[0].cpu().numpy(), [found])

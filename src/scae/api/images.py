@@ -16,7 +16,6 @@ from scae.api.arrays import Array, Loaded, Presences, edited
 from scae.data.images import as_tensor, image_array
 from scae.errors import ScaeError
 from scae.geometry import compose
-from scae.inference import BATCH
 from scae.models.stacked import StackedCapsuleAutoencoder
 
 # Images drawn at a time: drawing keeps M layers of each.
@@ -87,17 +86,17 @@ class ImageCapsules(Loaded):
     def explain(self, images: Any) -> ImageExplanation:
         """Parts, objects, and reconstructions from either."""
         size = max(1, DRAWN // self.model.config.objects)
-        found = self._ask(self._explain, size, images, self._images(images))
+        found = self._ask(self._explain, images, self._images(images), size=size)
         return replace(found, objects=replace(found.objects, parts=found.parts))
 
     def presences(self, images: Any) -> Presences:
         """How present every object is: the vectors that are clustered."""
-        found: Presences = self._ask(self._presences, BATCH, images, self._images(images))
+        found: Presences = self._ask(self._presences, images, self._images(images))
         return found
 
     def log_likelihood(self, images: Any) -> Float[Array, " batch"]:
         """log p(image) + log p(parts) of each image, in nats; higher means better explained."""
-        return self._ask(self.model.log_likelihood, BATCH, images, self._images(images))
+        return self._ask(self.model.log_likelihood, images, self._images(images))
 
     def render(
         self, what: Parts | Objects, pose: Any = None, presence: Any = None, alone: bool = False
@@ -141,7 +140,7 @@ class ImageCapsules(Loaded):
         def draw(*x: Tensor) -> Tensor:
             return self.model.templates.render(*x).mean()
 
-        drawn: Array = self._ask(draw, DRAWN, like, *pose_presence_color)
+        drawn: Array = self._ask(draw, like, *pose_presence_color, size=DRAWN)
         return drawn
 
     def _images(self, images: Any) -> Shaped[Tensor, "batch channels height width"]:

@@ -12,7 +12,6 @@ from scae.api.arrays import Array, Loaded, Presences, edited
 from scae.data.images import as_tensor
 from scae.errors import ScaeError
 from scae.geometry import compose
-from scae.inference import scenes_per_batch
 from scae.models import ConstellationAutoencoder
 from scae.models.object_decoder import PoseVotes
 
@@ -101,7 +100,7 @@ class PointCapsules(Loaded):
 
     def _of_scenes(self, function: Any, points: Any, presence: Any) -> Any:
         scenes = scene_batch(points, presence)
-        return self._ask(function, scenes_per_batch(scenes[0].shape[1]), points, *scenes)
+        return self._ask(function, points, *scenes)
 
     def _explain(self, points: Points, presence: Presence) -> PointExplanation:
         found = self.model.explain(points, presence)

@@ -65,7 +65,7 @@ def evaluate(
 
     loaded = load_model(model)
     score = partial(evaluate, seed=seed, limit=limit)
-    scores = score(loaded.model, loaded.experiment, dataset, data).to_dict()
+    scores = score(loaded.model, loaded.experiment, dataset, data)
     return Answer(scores, score_table(loaded.experiment, scores))
 
 

@@ -133,7 +133,7 @@ def _train(options: Train[Any]) -> dict[str, Any] | None:
         from scae.evaluation import evaluate
 
         result = evaluate(run.model, experiment, data_dir=data_dir)
-        files.write_json(run.folder / "evaluation.json", result.to_dict())
+        files.write_json(run.folder / "evaluation.json", result)
     gallery = None
     if isinstance(experiment, ImageExperiment):
         from scae.prediction import keep_clusters
@@ -152,7 +152,7 @@ def _train(options: Train[Any]) -> dict[str, Any] | None:
         "steps": run.steps,
         "skipped_steps": run.skipped_steps,
         "seconds": round(run.seconds, 1),
-        "evaluation": None if result is None else result.to_dict(),
+        "evaluation": result,
     }
 
 

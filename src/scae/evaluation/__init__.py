@@ -1,22 +1,12 @@
 """Evaluation: LIN-MATCH, LIN-PRED and segmentation. Nothing outside this room reads labels."""
 
 from scae.evaluation.clustering import fit_kmeans, fit_probe, match_clusters, score_clusters
-from scae.evaluation.evaluate import (
-    ConstellationResult,
-    ImageResult,
-    Result,
-    evaluate,
-    evaluate_images,
-    evaluate_scenes,
-)
-from scae.evaluation.segmentation import score_segmentation
+from scae.evaluation.evaluate import evaluate, evaluate_images, evaluate_scenes
+from scae.evaluation.segmentation import segmentation_error
 from scae.inference import presences, segment
 from scae.models import evaluation_mode
 
 __all__ = [
-    "ConstellationResult",
-    "ImageResult",
-    "Result",
     "evaluate",
     "evaluate_images",
     "evaluate_scenes",
@@ -26,6 +16,6 @@ __all__ = [
     "match_clusters",
     "presences",
     "score_clusters",
-    "score_segmentation",
     "segment",
+    "segmentation_error",
 ]

@@ -1,11 +1,10 @@
 """Scores of a trained model on labelled data. Labels enter here and nowhere else.
 
-Scores and errors are fractions of 1. Scores of images are by kind of presence ("prior",
-"posterior") and protocol.
+An evaluation is a dictionary of what JSON can hold. Scores and errors are fractions of 1.
 """
 
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,56 +38,9 @@ PROTOCOLS = {
     "target": "clusters are fitted, named and scored on the target images alone",
 }
 
-Scores = dict[str, dict[str, float]]
+Evaluation = dict[str, Any]
 LabelledSet = dict[str, Shaped[np.ndarray, "_ ..."]]
 """Prior and posterior presences, pixels and labels of a set of images."""
-
-
-class _Result:
-    def to_dict(self) -> dict[str, Any]:
-        """Plain dictionaries, lists, strings and numbers."""
-        return asdict(self)  # type: ignore[call-overload]
-
-
-@dataclass(frozen=True)
-class ImageResult(_Result):
-    """Unsupervised classification of images."""
-
-    dataset: str  # of the scored images
-    lin_match: Scores  # accuracy of k-means clusters after the best one-to-one naming
-    lin_pred: Scores  # accuracy of a linear classifier on images it was not fitted to
-    nmi: Scores  # normalised mutual information of the same clusters
-    ari: Scores  # adjusted Rand index of the same clusters
-    # Matched confusion matrices: rows are classes, the last column is "matches none".
-    confusion: dict[str, dict[str, list[list[int]]]]
-    clusters: int
-    n_train: int
-    n_test: int  # test or target images; 0 when all data were given as one set
-    baselines: Scores  # LIN-MATCH without a model, by name and protocol
-    capsules: dict[str, float]  # how capsules are used, see `scae.diagnostics`
-    protocols: dict[str, str]  # what each protocol's name means
-    seed: int  # of k-means
-    seconds: float
-
-
-@dataclass(frozen=True)
-class ConstellationResult(_Result):
-    """Segmentation of point sets by one forward pass."""
-
-    dataset: str  # of the scored scenes
-    segmentation_error: float  # wrong present points over all present points
-    ari: float  # adjusted Rand index, mean over scenes
-    n_scenes: int  # with a present point
-    n_points: int  # present ones
-    baselines: dict[str, dict[str, float]]  # error and ARI by chance, and with one capsule
-    seed: int  # of the scenes
-    seconds: float
-    # By standard deviation of noise on the points, of generated scenes.
-    error_at_noise: dict[str, float] = field(default_factory=dict)
-    convention: str = segmentation.CONVENTION
-
-
-Result = ImageResult | ConstellationResult
 
 
 def evaluate(
@@ -99,7 +51,7 @@ def evaluate(
     *,
     seed: int = 0,
     limit: int | None = None,
-) -> Result:
+) -> Evaluation:
     """Scores of a model on the data of its experiment, or on `dataset`.
 
     Images: LIN-MATCH and LIN-PRED (section 3.2). Another image set than the model's own is a
@@ -111,14 +63,14 @@ def evaluate(
         assert isinstance(model, ConstellationAutoencoder)
         data = replace(experiment.data, name=dataset or experiment.data.name)
 
-        def score(noise: float) -> ConstellationResult:
+        def score(noise: float) -> Evaluation:
             count = min(MAX_SCENES, limit or MAX_SCENES)
             scenes = load_scenes(replace(data, noise=noise), SCENES_SEED + seed, count)
             return evaluate_scenes(model, scenes, data.name, seed)
 
         noises = NOISES if data.name == GENERATED else ()
-        noisy = {str(noise): score(noise).segmentation_error for noise in noises}
-        return replace(score(data.noise), error_at_noise=noisy)
+        noisy = {str(noise): score(noise)["segmentation_error"] for noise in noises}
+        return score(data.noise) | {"error_at_noise": noisy}
     assert isinstance(model, StackedCapsuleAutoencoder)
     own = experiment.data
     # The data set's name as the paper's tables have it.
@@ -149,16 +101,22 @@ def evaluate_images(
     *,
     seed: int = 0,
     transfer: bool = False,
-) -> ImageResult:
+) -> Evaluation:
     """`evaluate` for images in memory; without `test` clusters are fitted and scored on one set.
 
     With `transfer`, `test` is of another distribution and never joined with `train`.
+
+    `lin_match` is the accuracy of k-means clusters after the best one-to-one naming, `nmi` their
+    normalised mutual information with the classes, `confusion` their matrix (rows are classes,
+    the last column is "matches none"), `lin_pred` the accuracy of a linear classifier on images
+    it was not fitted to: each by kind of presence ("prior", "posterior") and protocol.
+    `baselines` are LIN-MATCH without a model, `capsules` are `scae.diagnostics`.
     """
     start = time.perf_counter()
     sets = [_describe(model, data) for data in (train, test) if data is not None]
     pairs = _protocols(sets, transfer)
     clusters = len(np.unique(sets[0]["labels"]))
-    names = ("lin_match", "lin_pred", "nmi", "ari", "confusion")
+    names = ("lin_match", "lin_pred", "nmi", "confusion")
     scores: dict[str, Any] = {name: {level: {} for level in LEVELS} for name in names}
     pixels: dict[str, float] = {}
     for protocol, (fit, score) in pairs.items():
@@ -166,31 +124,34 @@ def evaluate_images(
             known, new = (fit[level], fit["labels"]), (score[level], score["labels"])
             matched = lin_match(known, new, clusters, seed)
             scores["lin_match"][level][protocol] = matched.accuracy
-            for name in ("nmi", "ari", "confusion"):
+            for name in ("nmi", "confusion"):
                 scores[name][level][protocol] = getattr(matched, name)
             if fit is not score:  # the probe could memorise labels that it was given
                 scores["lin_pred"][level][protocol] = float(fit_probe(*known).score(*new))
         known, new = (fit["pixels"], fit["labels"]), (score["pixels"], score["labels"])
         pixels[protocol] = lin_match(known, new, clusters, seed, PIXEL_RESTARTS).accuracy
     diagnosed = (train if test is None else test).images[:MAX_DIAGNOSED]
-    return ImageResult(
-        dataset=dataset,
+    return {
+        "dataset": dataset,
         **scores,
-        clusters=clusters,
-        n_train=len(train),
-        n_test=0 if test is None else len(test),
-        baselines={"k-means on pixels": pixels},
-        capsules=diagnose(model, (diagnosed,)).scalars(),
-        protocols={name: PROTOCOLS[name] for name in pairs},
-        seed=seed,
-        seconds=round(time.perf_counter() - start, 2),
-    )
+        "clusters": clusters,
+        "n_train": len(train),
+        "n_test": 0 if test is None else len(test),
+        "baselines": {"k-means on pixels": pixels},
+        "capsules": diagnose(model, (diagnosed,)),
+        "protocols": {name: PROTOCOLS[name] for name in pairs},
+        "seed": seed,
+        "seconds": round(time.perf_counter() - start, 2),
+    }
 
 
 def evaluate_scenes(
     model: ConstellationAutoencoder, scenes: Scenes, dataset: str = GENERATED, seed: int = 0
-) -> ConstellationResult:
-    """`evaluate` for scenes in memory, whose points say which object they belong to."""
+) -> Evaluation:
+    """`evaluate` for scenes in memory, whose points say which object they belong to.
+
+    `segmentation_error` is wrong present points over all present points.
+    """
     start = time.perf_counter()
     if scenes.pattern_id is None:
         raise ScaeError(
@@ -199,18 +160,17 @@ def evaluate_scenes(
         )
     labels, presence = scenes.pattern_id.numpy(), scenes.presence.numpy()
     found = segment(model, scenes.points, scenes.presence)
-    scores = segmentation.score_segmentation(found, labels, presence)
-    baselines = segmentation.baselines(labels, presence, model.config.objects, seed)
-    return ConstellationResult(
-        dataset=dataset,
-        segmentation_error=scores.error,
-        ari=scores.ari,
-        n_scenes=scores.scenes,
-        n_points=scores.points,
-        baselines={k: {"segmentation_error": b.error, "ari": b.ari} for k, b in baselines.items()},
-        seed=seed,
-        seconds=round(time.perf_counter() - start, 2),
-    )
+    without = segmentation.baselines(labels, presence, model.config.objects, seed)
+    return {
+        "dataset": dataset,
+        "segmentation_error": segmentation.segmentation_error(found, labels, presence),
+        "n_scenes": int((presence > 0.5).any(1).sum()),
+        "n_points": int((presence > 0.5).sum()),
+        "baselines": {name: {"segmentation_error": error} for name, error in without.items()},
+        "convention": segmentation.CONVENTION,
+        "seed": seed,
+        "seconds": round(time.perf_counter() - start, 2),
+    }
 
 
 def _describe(model: StackedCapsuleAutoencoder, data: ImageData) -> LabelledSet:

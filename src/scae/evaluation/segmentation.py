@@ -4,10 +4,8 @@ The released score depends on how capsules are numbered, so ours follows `CONVEN
 without a capsule (a negative prediction) or whose capsule matches no object is an error.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 from scipy.optimize import linear_sum_assignment
 
 from scae.errors import ScaeError
@@ -23,20 +21,8 @@ PointLabels = Int[np.ndarray, "scenes points"]
 PointPresence = Shaped[np.ndarray, "scenes points"]
 
 
-@dataclass(frozen=True)
-class SegmentationScores:
-    """Segmentation of many scenes; see `CONVENTION`."""
-
-    error: float  # wrong present points over all present points
-    ari: float  # adjusted Rand index, mean over scenes
-    scenes: int  # with a present point
-    points: int  # present ones
-
-
-def score_segmentation(
-    pred: PointLabels, labels: PointLabels, presence: PointPresence
-) -> SegmentationScores:
-    """Score predicted capsules against true objects on the points with presence above 0.5."""
+def segmentation_error(pred: PointLabels, labels: PointLabels, presence: PointPresence) -> float:
+    """Wrong present points over all points with presence above 0.5; see `CONVENTION`."""
     present = presence > 0.5
     if np.any(labels[present] < 0):
         raise ScaeError(
@@ -45,39 +31,18 @@ def score_segmentation(
         )
     if not present.any():
         raise ScaeError("No scene has a present point; give at least one scene that has.")
-    capsules = np.union1d(pred.clip(-1), -1)  # the first row holds points without a capsule
-    one_hot = (pred.clip(-1)[..., None] == capsules).astype(np.float64)
+    capsules = np.unique(pred[pred >= 0])
+    one_hot = (pred[..., None] == capsules).astype(np.float64)
     objects = (labels[..., None] == np.unique(labels[present])) & present[..., None]
-    table = (one_hot.swapaxes(1, 2) @ objects).astype(int)[present.any(1)]  # (S, rows, objects)
-    correct = sum(t[linear_sum_assignment(t, maximize=True)].sum() for t in table[:, 1:])
-    return SegmentationScores(
-        error=float(1 - correct / table.sum()),
-        ari=float(_adjusted_rand_index(table).mean()),
-        scenes=len(table),
-        points=int(table.sum()),
-    )
+    tables = one_hot.swapaxes(1, 2) @ objects  # (scenes, capsules, objects)
+    correct = sum(t[linear_sum_assignment(t, maximize=True)].sum() for t in tables)
+    return float(1 - correct / present.sum())
 
 
 def baselines(
     labels: PointLabels, presence: PointPresence, capsules: int, seed: int = 0
-) -> dict[str, SegmentationScores]:
-    """Scores when points go to capsules at random, or all to one as in a collapsed model."""
+) -> dict[str, float]:
+    """Errors when points go to capsules at random, or all to one as in a collapsed model."""
     random = np.random.default_rng([CHANCE_STREAM, seed]).integers(capsules, size=labels.shape)
     without = {"chance": random, "single capsule": np.zeros_like(labels)}
-    return {name: score_segmentation(pred, labels, presence) for name, pred in without.items()}
-
-
-def _adjusted_rand_index(
-    table: Int[np.ndarray, "scenes rows objects"],
-) -> Float[np.ndarray, " scenes"]:
-    """Hubert & Arabie (1985) for all scenes at once; 1 where both partitions are trivial."""
-
-    def pairs(*axes: int) -> Int[np.ndarray, " scenes"]:
-        counts = table.sum(axes)
-        return (counts * (counts - 1) // 2).reshape(len(table), -1).sum(1)
-
-    both, total, by_pred, by_label = pairs(), pairs(1, 2), pairs(2), pairs(1)
-    expected = by_pred * by_label / np.maximum(total, 1)
-    ceiling = (by_pred + by_label) / 2
-    trivial = ceiling == expected
-    return np.where(trivial, 1.0, (both - expected) / np.where(trivial, 1.0, ceiling - expected))
+    return {name: segmentation_error(pred, labels, presence) for name, pred in without.items()}

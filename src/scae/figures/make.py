@@ -15,7 +15,7 @@ from scae.config import ConstellationExperiment
 from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
 from scae.diagnostics import diagnose, symptoms
 from scae.errors import ScaeError, did_you_mean
-from scae.evaluation import ConstellationResult, ImageResult, evaluation_mode
+from scae.evaluation import evaluation_mode
 from scae.evaluation import presences as object_presences
 from scae.figures import style
 from scae.figures.constellations import constellations_figure
@@ -34,8 +34,6 @@ SCENES, SCENES_SEED = 500, 1_000_003
 EXAMPLES, LOOKED_AT = 10, 500
 """Images shown one by one, and images in which parts are looked for."""
 
-Result = ImageResult | ConstellationResult | Mapping[str, Any]
-"""An evaluation, or what its JSON holds."""
 Figures = dict[str, Callable[[], CaptionedFigure | None]]
 """Figures by name, in the order of a report; None where there is nothing to draw."""
 
@@ -108,7 +106,7 @@ def make_figures(
     loaded: Loaded,
     folder: Path | str,
     data_dir: Path | None = None,
-    result: Result | None = None,
+    result: dict[str, Any] | None = None,
     names: Sequence[str] | None = None,
     data: ImageData | Scenes | None = None,
 ) -> list[Path]:
@@ -152,8 +150,8 @@ def make_figures(
         folder / FIGURE_LIST,
         {
             "data": data.summary if isinstance(data, ImageData) else f"{len(data.points)} scenes",
-            "diagnosis": found.scalars(),
-            "symptoms": list(symptoms(found).values()),
+            "diagnosis": found,
+            "symptoms": list(symptoms(found, model.config).values()),
             "figures": [listed[name] for name in figures if name in listed],
         },
     )
@@ -177,8 +175,8 @@ def run_metrics(folder: Path | None) -> Metrics:
         return {}
 
 
-def read_scores(folder: Path | None, result: Result | None = None) -> dict[str, Any]:
+def read_scores(folder: Path | None, result: dict[str, Any] | None = None) -> dict[str, Any]:
     """An evaluation as JSON values; default: the run folder's evaluation.json, else empty."""
     if result is not None:
-        return dict(result) if isinstance(result, Mapping) else result.to_dict()
+        return result
     return {} if folder is None else files.read_json(folder / "evaluation.json")

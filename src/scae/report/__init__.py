@@ -13,11 +13,11 @@ from scae.api import Loaded
 from scae.config import Experiment
 from scae.errors import ScaeError
 from scae.figures.curves import Metrics
-from scae.figures.make import FIGURE_LIST, Result, read_scores, run_metrics
+from scae.figures.make import FIGURE_LIST, read_scores, run_metrics
 from scae.presets import preset
 
 
-def write_report(folder: Path | str, loaded: Loaded, result: Result | None = None) -> Path:
+def write_report(folder: Path | str, loaded: Loaded, result: dict[str, Any] | None = None) -> Path:
     """Write `report.html` into a run folder.
 
     It shows the figures in `folder/figures` (see `make_figures`), the scores of `result` or

@@ -30,7 +30,7 @@ def run(table: Path, name: str) -> None:
     trained = train(cell.experiment, folder, resume=resume, loggers=[], progress=False)
     scores = {}
     for dataset in cell.scored_on:
-        found = evaluate(trained.model, cell.experiment, dataset, limit=cell.limit).to_dict()
+        found = evaluate(trained.model, cell.experiment, dataset, limit=cell.limit)
         found.pop("confusion", None)
         scores[dataset or cell.dataset] = found
     took: dict[str, Any] = {"steps": trained.steps, "hours": round(trained.seconds / 3600, 4)}

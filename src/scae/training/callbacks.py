@@ -164,12 +164,14 @@ class Diagnostics(Callback):
         if not (due and trainer.is_global_zero):
             return
         diagnosis = diagnose(pl_module.model, batch)
-        values = {f"diagnostics/{name}": value for name, value in diagnosis.scalars().items()}
+        values = {f"diagnostics/{name}": value for name, value in diagnosis.items()}
         for logger in trainer.loggers:
             logger.log_metrics(values, step=step - 1)
-        in_use = float(diagnosis.objects_in_use)
+        in_use = diagnosis["objects_in_use"]
         pl_module.log("objects", in_use, prog_bar=True, logger=False, rank_zero_only=True)
-        found = symptoms(diagnosis, step / training.steps) if step >= MIN_WARNING_STEP else {}
+        if step < MIN_WARNING_STEP:
+            return
+        found = symptoms(diagnosis, pl_module.experiment.model, step / training.steps)
         for kind in found.keys() - self._warned:
             self._warned.add(kind)
             warnings.warn(f"Step {step}: {found[kind]}.", stacklevel=1)
