@@ -43,10 +43,10 @@ def test_idx(tmp_path: Path, name: str, zipped: bool) -> None:
     [
         (IMAGES, b"<html>404 Not Found</html>", "magic number"),
         (IMAGES, gzip.compress(IDX)[:-20], "an idx file"),
-        (IMAGES, gzip.compress(IDX[:-1]), "size 9407"),
-        (IMAGES, gzip.compress(IDX + b"x"), "size 9409"),
+        (IMAGES, gzip.compress(IDX[:-1]), "reshape"),
+        (IMAGES, gzip.compress(IDX + b"x"), "reshape"),
         (IMAGES, zipped_idx(np.zeros((12, 27, 28))), "(12, 27, 28)"),
-        (IMAGES, gzip.compress(IDX[:4] + b"\xff" * 12 + IDX[16:]), "claims to hold"),
+        (IMAGES, gzip.compress(IDX[:4] + b"\xff" * 12 + IDX[16:]), "reshape"),
         (LABELS, zipped_idx(np.array([3] * 11 + [10])), "from 0 to 9"),
         (LABELS, zipped_idx(np.zeros(11)), "12 labels"),
     ],
@@ -77,7 +77,7 @@ def test_svhn(tmp_path: Path) -> None:
     at = whole.index(struct.pack("<2I", 2, 11 * 3072))  # the bytes of X
     for kind in (0, 8, 14, 15, 255):  # of which scipy's own reader ends the process
         path.write_bytes(whole[:at] + bytes([kind]) + whole[at + 1 :])
-        refuse(lambda: load_images("svhn", "train", tmp_path), str(path), "kind")
+        refuse(lambda: load_images("svhn", "train", tmp_path), str(path), "'X'")
     hdf = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
     for content in (b"", path.read_bytes()[:-30], hdf):
         path.write_bytes(content)

@@ -21,7 +21,7 @@ class Dataset:
 
     url: str
     """Where it is published; files are downloaded if they have a checksum."""
-    files: Mapping[str, tuple[str, ...]]
+    files: Mapping[str, tuple[tuple[str, ...], ...]]
     """Names of each split's files, in one or more forms; `*` stands for several numbers."""
     read: Callable[[Sequence[Path], str], tuple[readers.Pixels, readers.Labels]]
     counts: Mapping[str, int]
@@ -33,23 +33,22 @@ class Dataset:
     def find(self, folder: Path, split: str) -> list[Path]:
         """Files of a split in the order of their numbers; empty when some are missing."""
         for form in self.files[split]:
-            names = form.split(" and ")
-            found = [[*folder.glob(name)] or [*folder.glob(f"{name}.gz")] for name in names]
+            found = [[*folder.glob(name)] or [*folder.glob(f"{name}.gz")] for name in form]
             if all(found):
-                ordered = (sorted(paths, key=lambda p: (len(p.name), p.name)) for paths in found)
-                return [path for paths in ordered for path in paths]
+                return [p for paths in found for p in sorted(paths, key=lambda p: (len(p.name), p))]
         return []
+
+    def names(self, split: str) -> str:
+        """The forms of a split's files in words."""
+        return " or ".join(" and ".join(form) for form in self.files[split])
 
 
 def _idx(url: str, *md5: str) -> Dataset:
     """MNIST or a data set in its format; `md5` in the order of the files below."""
-    files = {
-        "train": ("train-images-idx3-ubyte and train-labels-idx1-ubyte",),
-        "test": ("t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte",),
-    }
-    names = [f"{name}.gz" for (both,) in files.values() for name in both.split(" and ")]
-    counts, known = {"train": 60_000, "test": 10_000}, dict(zip(names, md5, strict=True))
-    return Dataset(url, files, readers.read_mnist, counts, known)
+    names = [f"{s}-{p}-ubyte" for s in ("train", "t10k") for p in ("images-idx3", "labels-idx1")]
+    known = {f"{name}.gz": checksum for name, checksum in zip(names, md5, strict=True)}
+    files = {"train": (tuple(names[:2]),), "test": (tuple(names[2:]),)}
+    return Dataset(url, files, readers.read_mnist, {"train": 60_000, "test": 10_000}, known)
 
 
 DATASETS: dict[str, Dataset] = {
@@ -69,7 +68,7 @@ DATASETS: dict[str, Dataset] = {
     ),
     "svhn": Dataset(
         "https://ufldl.stanford.edu/housenumbers/",
-        {"train": ("train_32x32.mat",), "test": ("test_32x32.mat",)},
+        {"train": (("train_32x32.mat",),), "test": (("test_32x32.mat",),)},
         readers.read_svhn,
         {"train": 73_257, "test": 26_032},
         {
@@ -80,8 +79,8 @@ DATASETS: dict[str, Dataset] = {
     "cifar10": Dataset(
         "https://www.cs.toronto.edu/~kriz/",
         {
-            "train": ("cifar-10-binary.tar.gz", "data_batch_*.bin"),
-            "test": ("cifar-10-binary.tar.gz", "test_batch.bin"),
+            "train": (("cifar-10-binary.tar.gz",), ("data_batch_*.bin",)),
+            "test": (("cifar-10-binary.tar.gz",), ("test_batch.bin",)),
         },
         readers.read_cifar10,
         {"train": 50_000, "test": 10_000},
@@ -92,8 +91,8 @@ DATASETS: dict[str, Dataset] = {
     "affnist": Dataset(
         "https://www.cs.toronto.edu/~tijmen/affNIST/",
         {
-            "train": ("training_and_validation.mat", "training_and_validation_batches/*.mat"),
-            "test": ("test.mat", "test_batches/*.mat"),
+            "train": (("training_and_validation.mat",), ("training_and_validation_batches/*.mat",)),
+            "test": (("test.mat",), ("test_batches/*.mat",)),
         },
         readers.read_affnist,
         {"train": 1_920_000, "test": 320_000},
@@ -133,39 +132,37 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("scae"))
 
 
-def find_files(
-    name: str, split: str, data_dir: Path | str | None = None, fetch: bool = False
-) -> list[Path]:
-    """Files of a split; absent ones are downloaded to the cache, or anywhere with `fetch`."""
+def find_files(name: str, split: str, data_dir: Path | str | None = None) -> list[Path]:
+    """Files of a split; those absent from the cache are downloaded."""
     original, root = MADE_FROM.get(name, name), data_folder(data_dir)
     dataset, folder = DATASETS[original], root / original
+    if not dataset.find(folder, split) and dataset.md5 and root == cache_folder():
+        download(name)
     if found := dataset.find(folder, split):
         return found
-    needed = " or ".join(dataset.files[split])
-    problem = f"Data {name!r}, split {split}, needs {needed} in {folder}"
-    if not dataset.md5 or not (fetch or root == cache_folder()):
-        raise ScaeError(f"{problem}; get them from {dataset.url}.")
-    import pooch
-
-    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
-    for file, md5 in dataset.md5.items():
-        if file.removesuffix(".gz") in needed:
-            try:
-                pooch.retrieve(dataset.url + file, f"md5:{md5}", file, folder, None, downloader)
-            except (OSError, ValueError) as error:  # requests' errors are OSErrors
-                failed = f"{dataset.url}{file} ({type(error).__name__})"
-                raise ScaeError(f"{problem}; downloading failed: {failed}.") from None
-    return dataset.find(folder, split)
+    needed = f"Data {name!r}, split {split}, needs {dataset.names(split)} in {folder}"
+    raise ScaeError(f"{needed}; get them from {dataset.url}.")
 
 
 def download(name: str, data_dir: Path | str | None = None) -> list[Path]:
-    """Files of both splits; what is not in the data folder is downloaded to it."""
-    dataset = DATASETS.get(MADE_FROM.get(name, name))
+    """All files of a data set; those that the data folder lacks are downloaded to it."""
+    import pooch
+
+    original = MADE_FROM.get(name, name)
+    dataset = DATASETS.get(original)
     if dataset is None or not dataset.md5:
         choice = ", ".join(key for key, value in DATASETS.items() if value.md5)
         raise ScaeError(f"There is nothing to download for {name!r}; choose one of {choice}.")
-    paths = [find_files(name, split, data_dir, fetch=True) for split in SPLITS]
-    return list(dict.fromkeys(path for split in paths for path in split))
+    folder, paths = data_folder(data_dir) / original, []
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
+    for file, md5 in dataset.md5.items():
+        url = dataset.url + file
+        try:
+            paths.append(pooch.retrieve(url, f"md5:{md5}", file, folder, None, downloader))
+        except (OSError, ValueError) as error:  # requests' errors are OSErrors
+            problem = f"Downloading {url} to {folder} failed ({type(error).__name__})"
+            raise ScaeError(f"{problem}; try again, or put the file there yourself.") from None
+    return [Path(path) for path in paths]
 
 
 def read_split(name: str, split: str, data_dir: Path | str | None = None) -> ImageData:
@@ -199,7 +196,7 @@ def _state(name: str, split: str, root: Path, read: bool) -> tuple[str, str]:
         return "built in", "needs no files"
     dataset, folder = DATASETS[original], root / original
     if not dataset.find(folder, split):
-        return "missing", f"{' or '.join(dataset.files[split])} not in {folder}"
+        return "missing", f"{dataset.names(split)} not in {folder}"
     if not read or original != name:
         return "found", f"in {folder}"
     try:

@@ -4,9 +4,7 @@ Headers are checked, nothing is unpickled, and nothing is unpacked to disk. Ever
 one sentence that names the file.
 """
 
-import gzip
 import io
-import math
 import struct
 import tarfile
 import warnings
@@ -24,8 +22,8 @@ from jaxtyping import Int64, UInt8
 from scae.data.images import ImageData, from_arrays, whole_labels
 from scae.errors import ScaeError
 
-# Real images shrink to a tenth or so. Larger files that claim to hold more than this many times
-# their own size are made to fill the memory.
+# Real images shrink to a tenth or so. Larger files that hold more than this many times their own
+# size are made to fill the memory.
 MAX_RATIO, UNCHECKED_BYTES = 100, 2**26
 DIGITS_TRAIN = 1437
 CIFAR10_CLASSES = (
@@ -33,18 +31,17 @@ CIFAR10_CLASSES = (
     *("dog", "frog", "horse", "ship", "truck"),
 )
 CIFAR10_RECORD = 1 + 3 * 32 * 32
-CIFAR10_BATCH = 10_000
 # Names of arrays in numpy files: images and their labels.
 KEYS = (("images", "labels"), ("x", "y"), ("X", "y"), ("data", "targets"), ("arr_0", "arr_1"))
 
-# Of MATLAB files: kinds of elements that hold numbers or text; classes of matrices (cells,
-# structures, text and numbers); how many elements stand before those nested in cells, structures.
-MAT_LEAVES = {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}
-MAT_CLASSES = {1, 2, 4, *range(6, 16)}
-MAT_NESTED = {1: 3, 2: 5}
+# Of MATLAB files: kinds of elements that hold numbers, and the class of structures.
+MAT_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
+MAT_NUMBERS |= {12: "i8", 13: "u8"}
+MAT_COMPRESSED, MAT_STRUCTURE = 15, 2
 
 Pixels = UInt8[np.ndarray, "images channels height width"]
 Labels = Int64[np.ndarray, " images"]
+Bytes = bytes | memoryview
 
 
 @contextmanager
@@ -55,22 +52,29 @@ def reading(path: Path, expected: str) -> Iterator[None]:
             yield
     except ScaeError:
         raise
-    except Exception as error:  # scipy, zipfile, tarfile, numpy and Pillow raise nearly anything
+    except Exception as error:  # zlib, zipfile, tarfile, numpy and Pillow raise nearly anything
         reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")[:200]
         raise ScaeError(f"File {path} cannot be read as {expected}: {reason}.") from None
 
 
-def refuse_bomb(path: Path, claimed: int) -> None:
-    """Refuse a file that claims far more bytes than real data of its size unpack to."""
-    if claimed > max(UNCHECKED_BYTES, MAX_RATIO * path.stat().st_size):
-        raise ValueError(f"it claims to hold {claimed:,} bytes")
+def max_bytes(path: Path) -> int:
+    """The most bytes that a file of real data unpacks to."""
+    return max(UNCHECKED_BYTES, MAX_RATIO * path.stat().st_size)
 
 
-def open_binary(path: Path) -> io.BufferedIOBase:
-    """Open a plain or gzipped file, told apart by its first bytes."""
-    with open(path, "rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    return gzip.GzipFile(path) if zipped else open(path, "rb")
+def unpack(path: Path, packed: bytes | memoryview) -> bytes:
+    """Bytes of `path` packed by zlib or gzip."""
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS + 32)  # either of the two headers
+    content = unpacker.decompress(packed, max_bytes(path))
+    if not unpacker.eof:
+        raise ValueError(f"it is cut short, or holds more than {max_bytes(path):,} bytes")
+    return content
+
+
+def read_bytes(path: Path) -> bytes:
+    """Contents of a plain or gzipped file, told apart by the first bytes."""
+    content = path.read_bytes()
+    return unpack(path, content) if content.startswith(b"\x1f\x8b") else content
 
 
 def read_idx(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
@@ -79,14 +83,12 @@ def read_idx(path: Path, dimensions: int) -> UInt8[np.ndarray, "..."]:
     Header: two zero bytes, the type (8), the number of dimensions, then each dimension as a
     big-endian 32-bit number; elements follow in row-major order.
     """
-    expected = f"an idx file of bytes in {dimensions} dimensions"
-    with reading(path, expected), open_binary(path) as file:
-        if (magic := file.read(4)) != bytes((0, 0, 8, dimensions)):
-            raise ValueError(f"its magic number is 0x{magic.hex()}")
-        shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
-        refuse_bomb(path, math.prod(shape))
-        data = bytearray(file.read(math.prod(shape) + 1))
-        return np.frombuffer(data, np.uint8).reshape(shape)  # fails for too little or too much
+    with reading(path, f"an idx file of bytes in {dimensions} dimensions"):
+        content = read_bytes(path)
+        if content[:4] != bytes((0, 0, 8, dimensions)):
+            raise ValueError(f"its magic number is 0x{content[:4].hex()}")
+        shape = struct.unpack_from(f">{dimensions}I", content, 4)
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape).copy()
 
 
 def read_mnist(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
@@ -97,56 +99,55 @@ def read_mnist(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     return images[:, None], whole_labels(read_idx(paths[1], 1), f"File {paths[1]}", len(images), 9)
 
 
-def read_mat(path: Path, *names: str) -> dict[str, Any]:
-    """Variables of a MATLAB file (version 5)."""
-    from scipy.io import loadmat
-
-    content = path.read_bytes()
-    _check_mat(path, memoryview(content)[128:], ">" if content[126:128] == b"MI" else "<")
-    found: dict[str, Any] = loadmat(io.BytesIO(content), variable_names=names)
-    return found
-
-
-def _check_mat(path: Path, data: memoryview, order: str, leaves: int = 0) -> int:
-    """Number of elements in `data`: `leaves` numbers or texts, then only matrices.
+def read_mat(path: Path) -> dict[str, Any]:
+    """Arrays of numbers, and structures as dictionaries, of a MATLAB file (version 5).
 
     Scipy's compiled reader trusts the kinds of elements: a wrong one ends the process.
     """
-    at = number = 0
+    content = path.read_bytes()
+    order = ">" if content[126:128] == b"MI" else "<"
+    matrices = []
+    for kind, data in _elements(memoryview(content)[128:], order):
+        inner = unpack(path, data) if kind == MAT_COMPRESSED else None
+        matrices += [data] if inner is None else [m for _, m in _elements(inner, order)]
+    named = (_matrix(matrix, order) for matrix in matrices)
+    return {name: value for name, value in named if value is not None}
+
+
+def _elements(data: Bytes, order: str) -> Iterator[tuple[int, Bytes]]:
+    """Kind and content of each element: a tag of both numbers, the content, padding."""
+    at = 0
     while at < len(data):
         kind, size = struct.unpack_from(f"{order}2I", data, at)
-        start, at = at + 8, at + 8 + size
+        start, at = at + 8, at + 8 + size + (0 if kind == MAT_COMPRESSED else -size % 8)
         if kind >> 16:  # up to four bytes stand in the tag itself
-            kind, size, at = kind & 0xFFFF, 0, start
-        inner, number = data[start : start + size], number + 1
-        if len(inner) != size or (kind in MAT_LEAVES) != (number <= leaves):
-            raise ValueError(f"element {number} is of kind {kind} and has {len(inner)} bytes")
-        if kind == 15 and leaves == 0:  # compressed
-            unpacker = zlib.decompressobj()
-            tag = unpacker.decompress(inner, 8)
-            refuse_bomb(path, claimed := struct.unpack(f"{order}2I", tag)[1])
-            matrix = tag + unpacker.decompress(unpacker.unconsumed_tail, claimed)
-            _check_mat(path, memoryview(matrix), order)
-        elif kind in MAT_LEAVES:
-            at += -size % 8
-        elif kind != 14 or size % 8:
-            raise ValueError(f"element {number} is of kind {kind} and has {size} bytes")
-        elif size:  # a matrix starts with its flags
-            first, length, flags = struct.unpack_from(f"{order}3I", inner)
-            numbers = 4 + bool(flags & 0x800)  # complex ones have two parts
-            wanted = MAT_NESTED.get(flags & 0xFF, numbers)
-            found = _check_mat(path, inner, order, wanted)
-            if (first, length) != (6, 8) or flags & 0xFF not in MAT_CLASSES or found < wanted:
-                raise ValueError(f"element {number} is no matrix of numbers, cells or fields")
-            if wanted == numbers and found > wanted:
-                raise ValueError(f"element {number} has more than its numbers")
-    return number
+            kind, size, start, at = kind & 0xFFFF, kind >> 16, start - 4, start
+        if start + size > len(data):
+            raise ValueError(f"an element of {size} bytes is cut short")
+        yield kind, data[start : start + size]
+
+
+def _matrix(data: Bytes, order: str) -> tuple[str, Any]:
+    """Name and value of a matrix; None if it is neither numbers nor a structure."""
+    if not data:
+        return "", None
+    (_, flags), (_, shape), (_, name), (kind, content), *more = _elements(data, order)
+    value: Any = None
+    if flags[0 if order == "<" else 3] == MAT_STRUCTURE:  # width of the names, names, values
+        width = int.from_bytes(content, "little" if order == "<" else "big")
+        keys = np.frombuffer(more[0][1], f"S{width}").astype(str)
+        values = (_matrix(field, order)[1] for _, field in more[1:])
+        value = dict(zip(keys.tolist(), values, strict=True))
+    elif kind in MAT_NUMBERS:
+        dimensions = np.frombuffer(shape, f"{order}i4")
+        value = np.frombuffer(content, order + MAT_NUMBERS[kind]).reshape(dimensions, order="F")
+    return bytes(name).decode("latin-1"), value
 
 
 def read_svhn(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     """Cropped digits: `X` (32, 32, 3, images) and `y`, where digit 0 has the label 10."""
     with reading(paths[0], "a MATLAB file with X and y"):
-        found = read_mat(paths[0], "X", "y")
+        found = read_mat(paths[0])
         # (row, column, channel, image) to (image, channel, row, column)
         images, labels = found["X"].transpose(3, 2, 0, 1), found["y"]
         if images.shape[1:] != (3, 32, 32) or images.dtype != np.uint8:
@@ -164,13 +165,12 @@ def read_affnist(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     images, labels = [], []
     for path in paths:
         with reading(path, "a MATLAB file with affNISTdata"):
-            data = read_mat(path, "affNISTdata")["affNISTdata"]
-            pixels = data["image"].item()
+            data = read_mat(path)["affNISTdata"]
+            pixels = data["image"]
             if pixels.dtype != np.uint8:
                 raise ValueError(f"image is {pixels.dtype}")
             images.append(pixels.T.reshape(-1, 1, 40, 40))
-            digits = data["label_int"].item()
-            labels.append(whole_labels(digits, f"File {path}", pixels.shape[1], 9))
+            labels.append(whole_labels(data["label_int"], f"File {path}", pixels.shape[1], 9))
     return np.concatenate(images), np.concatenate(labels)
 
 
@@ -179,32 +179,22 @@ def read_cifar10(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
 
     A record is one label byte and 3 x 32 x 32 pixel bytes.
     """
-    batches: dict[str, bytes] = {}
-    limit = CIFAR10_BATCH * CIFAR10_RECORD
+    images, labels = [], []
+    wanted = "test_batch" if split == "test" else "data_batch"
     for path in paths:
-        with reading(path, "CIFAR-10 in its binary version"):
+        with reading(path, f"CIFAR-10, records of {CIFAR10_RECORD} bytes"):
+            content = read_bytes(path)
             if path.name.endswith(".tar.gz"):
-                wanted = "test_batch" if split == "test" else "data_batch"
-                with tarfile.open(path) as archive:
-                    for member in archive:
-                        if member.size > limit:
-                            raise ValueError(f"{member.name} has {member.size} bytes")
-                        if wanted in member.name and (content := archive.extractfile(member)):
-                            batches[member.name] = content.read()
-            else:
-                with open_binary(path) as file:
-                    batches[path.name] = file.read(limit + 1)
-            if not batches:
+                with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+                    names = sorted(name for name in archive.getnames() if wanted in name)
+                    files = (archive.extractfile(name) for name in names)
+                    content = b"".join(file.read() for file in files if file)
+            if not content:
                 raise ValueError(f"it has no batches of {split}")
-            if any(not 0 < len(b) <= limit or len(b) % CIFAR10_RECORD for b in batches.values()):
-                raise ValueError(
-                    f"a batch is not 1 to {CIFAR10_BATCH} records of {CIFAR10_RECORD} bytes"
-                )
-    joined = b"".join(batches[name] for name in sorted(batches))
-    records = np.frombuffer(joined, np.uint8).reshape(-1, CIFAR10_RECORD)
-    where = f"File {paths[0]}" if len(paths) == 1 else f"Folder {paths[0].parent}"
-    labels = whole_labels(records[:, 0], where, len(records), 9)
-    return records[:, 1:].reshape(-1, 3, 32, 32), labels
+            records = np.frombuffer(content, np.uint8).reshape(-1, CIFAR10_RECORD)
+            images.append(records[:, 1:].reshape(-1, 3, 32, 32))
+            labels.append(whole_labels(records[:, 0], f"File {path}", len(records), 9))
+    return np.concatenate(images), np.concatenate(labels)
 
 
 def read_digits(split: str) -> tuple[Pixels, Labels]:
@@ -222,7 +212,9 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     with reading(path, "a numpy file of numbers"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                refuse_bomb(path, sum(member.file_size for member in archive.infolist()))
+                claimed = sum(member.file_size for member in archive.infolist())
+                if claimed > max_bytes(path):
+                    raise ValueError(f"it claims to hold {claimed:,} bytes")
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
