@@ -20,7 +20,6 @@ import time
 import warnings
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,21 +49,12 @@ PICTURES |= {"webp": "RGBA", "tif": "RGB"}
 TOKENS = (b"-1", b"1e400", b"NaN", b"null", b"[]", b"{}", b'"', b"0.5")
 NUMBERS = (0, 1, 2**7, 2**15, 2**16 - 1, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
 
-
 Table = dict[str, dict[str, float]]
+Check = Callable[[Any], bool]
 
 
 class Hang(BaseException):
     """Not an `Exception`, so that no reader can take it for a bad file."""
-
-
-@dataclass
-class Reader:
-    """A reader, whole files for it, and what has to hold for whatever it returns."""
-
-    files: dict[str, bytes]
-    read: Callable[[Path], Any]
-    is_right: Callable[[Any], bool]
 
 
 def images_are_right(found: Any) -> bool:
@@ -125,51 +115,48 @@ def write_whole_files(folder: Path) -> None:
     (folder / "a.json").write_text(json.dumps(config.to_json(preset("mnist"))))
 
 
-def make_readers(folder: Path) -> dict[str, Reader]:
-    """Every reader with its whole files."""
-    write_whole_files(folder)
-
-    def reader(names: str, read: Callable, is_right: Callable) -> Reader:
-        return Reader({n: (folder / n).read_bytes() for n in names.split()}, read, is_right)
-
-    pictures = " ".join(f"i.{suffix}" for suffix in PICTURES)
-    return {
-        "idx": reader(
-            "idx idx.gz",
-            lambda path: readers.read_idx(path, 3),
-            lambda found: found.ndim == 3 and found.dtype == np.uint8,
-        ),
-        "mat": reader(
-            "svhn0.mat svhn1.mat",
-            lambda path: readers.read_svhn([path], "train"),
-            images_are_right,
-        ),
-        "affnist": reader(
-            "affnist.mat", lambda path: readers.read_affnist([path], "train"), images_are_right
-        ),
-        "cifar10": reader(
-            "1.bin 1.tar.gz", lambda path: readers.read_cifar10([path], "train"), images_are_right
-        ),
-        "npz, npy": reader(
-            "a.npy a.npz z.npz",
-            lambda path: readers.read_array_images(path, "train"),
-            lambda found: found.images.dtype == torch.uint8 and found.images.ndim == 4,
-        ),
-        "points": reader("p.npz", load_points, scenes_are_right),
-        "csv": reader("p.csv", load_points, scenes_are_right),
-        "images": reader(
-            pictures, read_image, lambda found: found.dtype == np.uint8 and found.shape[0] in (1, 3)
-        ),
-        "safetensors": reader(
-            "a.safetensors", load_model, lambda found: found.model.config == found.experiment.model
-        ),
-        "checkpoint": reader("a.ckpt", read_checkpoint, lambda found: isinstance(found, dict)),
-        "config": reader(
-            "a.json",
-            lambda path: config.from_json(path.read_bytes(), str(path)),
-            lambda found: config.from_json(json.dumps(config.to_json(found)), "again") == found,
-        ),
-    }
+# Kind of file: names of whole files, their reader, and what holds for whatever it returns.
+READERS: dict[str, tuple[str, Callable[[Path], Any], Check]] = {
+    "idx": ("idx idx.gz", lambda path: readers.read_idx(path, 3), lambda found: found.ndim == 3),
+    "mat": (
+        "svhn0.mat svhn1.mat",
+        lambda path: readers.read_svhn([path], "train"),
+        images_are_right,
+    ),
+    "affnist": (
+        "affnist.mat",
+        lambda path: readers.read_affnist([path], "train"),
+        images_are_right,
+    ),
+    "cifar10": (
+        "1.bin 1.tar.gz",
+        lambda path: readers.read_cifar10([path], "train"),
+        images_are_right,
+    ),
+    "npz, npy": (
+        "a.npy a.npz z.npz",
+        lambda path: readers.read_array_images(path, "train"),
+        lambda found: found.images.dtype == torch.uint8 and found.images.ndim == 4,
+    ),
+    "points": ("p.npz", load_points, scenes_are_right),
+    "csv": ("p.csv", load_points, scenes_are_right),
+    "images": (
+        " ".join(f"i.{suffix}" for suffix in PICTURES),
+        read_image,
+        lambda found: found.dtype == np.uint8 and found.shape[0] in (1, 3),
+    ),
+    "safetensors": (
+        "a.safetensors",
+        load_model,
+        lambda found: found.model.config == found.experiment.model,
+    ),
+    "checkpoint": ("a.ckpt", read_checkpoint, lambda found: isinstance(found, dict)),
+    "config": (
+        "a.json",
+        lambda path: config.from_json(path.read_bytes(), str(path)),
+        lambda found: config.from_json(json.dumps(config.to_json(found)), "again") == found,
+    ),
+}
 
 
 def damage(data: bytes, rng: random.Random) -> bytes:
@@ -177,23 +164,18 @@ def damage(data: bytes, rng: random.Random) -> bytes:
     out = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         # Headers are short, so half of all changes are at the beginning.
-        start = rng.randrange(len(out) + 1) if rng.random() < 0.5 else rng.randrange(64)
-        start, length = min(start, len(out)), rng.choice((1, 2, 4, 8, 64))
-        piece = rng.choice(
-            (
-                rng.randbytes(length),
-                rng.choice(NUMBERS).to_bytes(8, rng.choice(("big", "little")))[:length],
-                bytes(out[start : start + length]) * rng.randint(0, 8),
-                str(rng.choice(NUMBERS)).encode(),
-            )
+        start = rng.randrange(len(out) + 1 if rng.random() < 0.5 else 64)
+        length, number = rng.choice((1, 2, 4, 8, 64)), rng.choice(NUMBERS)
+        pieces = (
+            rng.randbytes(length),
+            number.to_bytes(8, rng.choice(("big", "little")))[:length],
+            out[start : start + length] * rng.randint(0, 8),
+            str(number).encode(),
         )
-        kind = rng.randrange(4)
-        if kind == 0:
-            del out[start:]
-        elif kind == 1:
-            out[start:start] = piece
-        else:
-            out[start : start + len(piece)] = piece
+        piece = rng.choice(pieces)
+        # To the end (cut), nothing (insert) or as many bytes as are written (change).
+        replaced = rng.choice((len(out), 0, len(piece), len(piece)))
+        out[start : start + replaced] = b"" if replaced == len(out) else piece
     return bytes(out)
 
 
@@ -251,26 +233,23 @@ def run(count: int, seed: int = 0, out: Path | None = None) -> tuple[Table, list
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made = make_readers(folder)
-        for kind, reader in made.items():
-            for file, data in reader.files.items():
-                (folder / file).write_bytes(data)
-                if not reader.is_right(reader.read(folder / file)):
+        write_whole_files(folder)
+        whole = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        for kind, (files, read, is_right) in READERS.items():
+            for file in files.split():
+                if not is_right(read(folder / file)):
                     raise AssertionError(f"{file} is not read even when whole")
             table[kind] = dict.fromkeys(("refused", "read", "seconds", "mb"), 0.0)
         for number in range(count):
-            kind = list(made)[number % len(made)]
-            reader, row = made[kind], table[kind]
-            file = rng.choice(list(reader.files))
-            path, data = folder / file, mutate(reader.files[file], rng)
-            path.write_bytes(data)
+            kind = list(READERS)[number % len(READERS)]
+            (files, read, is_right), row = READERS[kind], table[kind]
+            path = folder / rng.choice(files.split())
+            path.write_bytes(mutate(whole[path.name], rng))
             before, begin = peak_mb(reset=True), time.process_time()
             signal.setitimer(signal.ITIMER_PROF, TIMEOUT)  # of computing: the machine may be busy
             try:
-                found = reader.read(path)
+                problem = None if is_right(read(path)) else "was read wrong"
                 row["read"] += 1
-                problem = None if reader.is_right(found) else "was read wrong"
-                found = None
             except ScaeError as error:
                 row["refused"] += 1
                 problem = "has a message of several lines" if "\n" in str(error) else None
@@ -282,9 +261,8 @@ def run(count: int, seed: int = 0, out: Path | None = None) -> tuple[Table, list
             if problem is None and used > MAX_MB:
                 problem = f"took {used:.0f} MB"
             if problem is not None:
-                shutil.copy(
-                    path, keep := Path(tempfile.gettempdir()) / f"mutated-{number}-{path.name}"
-                )
+                keep = Path(tempfile.gettempdir()) / f"mutated-{number}-{path.name}"
+                shutil.copy(path, keep)
                 problems.append(f"{keep}: {problem}"[:300])
             if out and ((number + 1) % 1000 == 0 or number + 1 == count):
                 write_record(

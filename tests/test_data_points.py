@@ -107,12 +107,14 @@ def test_npz_and_batches(tmp_path: Path) -> None:
         (b"", "scene,x,y"),
         (b"scene,x,y\n\xff\xfe\x00", "points"),
         (b"scene,x,y\n", "no points"),
-        (b"scene,x,y\n1,2,3\n1,2,3,4\n", "line 3"),
-        (b"scene,x,y\n1,2,nan\n", "line 2"),
+        (b"scene,x,y\n1,2,3\n1,2,3,4\n", "from 3 to 4 at row 2"),
+        (b"scene,x,y\n1,2,3,4\n", "do not hold scene,x,y"),
+        (b"scene,x,y\n1,2,three\n", "three"),
+        (b"scene,x,y\n1,2,nan\n", "NaN"),
         (b"scene,x,y,object\n1,2,3,-1\n", "object"),
         (b"scene,x,y\n" + b"".join(b"%d,0,0\n" % max(0, i - 5000) for i in range(9999)), "5001"),
     ],
-    ids=range(7),
+    ids=range(9),
 )
 def test_bad_tables(tmp_path: Path, text: bytes, words: str) -> None:
     path = tmp_path / "points.csv"

@@ -7,6 +7,7 @@ import random
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 import torch
@@ -26,55 +27,39 @@ from small_models import IMAGES, POINTS
 BATCH = 3
 
 
+def random_choices(config: type, rng: random.Random) -> dict[str, Any]:
+    """A value for every field that is one of several words or yes or no."""
+    kinds = get_type_hints(config)
+    words = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
+    words |= {name: (True, False) for name, kind in kinds.items() if kind is bool}
+    return {name: rng.choice(values) for name, values in words.items()}
+
+
 def random_images(rng: random.Random) -> StackedConfig:
-    form = ["printed", "released"]
     return replace(
         IMAGES,
+        **random_choices(StackedConfig, rng),
         channels=rng.choice([1, 3]),
         special_features=rng.choice([0, 4]),
-        part_encoder=rng.choice(["attention", "conv", "linear"]),
-        attention_pooling=rng.choice(form),
-        object_encoder=rng.choice(["set-transformer", "mlp"]),
         object_mlp=(8,),
-        object_pose=rng.choice(["affine", "similarity"]),
-        part_pose=rng.choice(["affine", "similarity"]),
-        deformations=rng.random() < 0.5,
-        alpha=rng.choice(["learned", "coupled"]),
         alpha_init=rng.choice([0.0, 3.0, 20.0]),
         part_scale_init=rng.uniform(-8, 8),
         part_presence_init=rng.uniform(-20, 20),
-        image_mixture=rng.choice(form),
-        background=rng.choice(["grey", "black"]),
-        template_nonlinearity=rng.choice(["sigmoid", "relu1"]),
         sigma=rng.choice([0.01, 0.25, 1.0]),
-        learn_sigma=rng.random() < 0.3,
         min_scale=rng.choice([1e-3, 0.02, 0.5]),
-        target=rng.choice(["raw", "sobel"]),
-        part_likelihood=rng.choice(form),
-        posterior_sparsity=rng.choice(form),
-        dummy=rng.random() < 0.5,
-        stop_gradient_inputs=rng.random() < 0.5,
-        stop_gradient_targets=rng.random() < 0.5,
-        render_from=rng.choice(["parts", "votes"]),
         noise=NoiseConfig(amplitude=rng.choice([0.0, 2.0, 50.0])),
     )
 
 
 def random_points(rng: random.Random) -> ConstellationConfig:
     encoder = SetTransformerConfig(
-        layers=rng.choice([0, 2]), heads=2, width=8, output=8, presence=rng.choice(["mask", "log"])
+        **random_choices(SetTransformerConfig, rng), layers=2, heads=2, width=8, output=8
     )
     return replace(
         POINTS,
+        **random_choices(ConstellationConfig, rng),
         set_transformer=encoder,
-        decoder=rng.choice(["capsules", "baseline"]),
-        object_pose=rng.choice(["affine", "similarity"]),
-        dummy=rng.random() < 0.5,
-        two_parts=rng.choice(["printed", "released"]),
-        prior_sparsity=rng.choice(["printed", "released"]),
-        posterior_sparsity=rng.choice(["printed", "released", "objects"]),
         min_scale=rng.choice([None, 0.05, 1.0]),
-        normalise=rng.random() < 0.7,
     )
 
 

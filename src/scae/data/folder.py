@@ -51,31 +51,26 @@ def load_folder(
     files += [(path, i) for i, found in enumerate(classes.values()) for path in found]
     if not files:
         raise ScaeError(f"Folder {base} holds no images ({', '.join(sorted(SUFFIXES))}).")
-    images: list[Pixels] = []
-    kept: list[tuple[Path, int]] = []
-    problems: dict[str, ScaeError] = {}
+    read: list[tuple[Path, int, Pixels]] = []
+    problems: list[ScaeError] = []
     for path, label in files:
         try:
-            images.append(read_image(path, size))
-            kept.append((path, label))
+            read.append((path, label, read_image(path, size)))
         except ScaeError as error:
-            problems[path.name] = error
+            problems.append(error)
     if problems:
-        names = ", ".join([*list(problems)[:3], *(["..."] if len(problems) > 3 else [])])
-        sentence = (
-            f"{len(problems)} of {len(files)} images in {folder} cannot be read ({names}); "
-            f"the first: {next(iter(problems.values()))}"
-        )
-        if strict or not images:
-            raise ScaeError(sentence)
-        warnings.warn(f"Left out: {sentence}", stacklevel=2)
+        counted = f"{len(problems)} of {len(files)} images in {folder} cannot be read"
+        if strict or not read:
+            raise ScaeError(f"{counted}; the first: {problems[0]}")
+        warnings.warn(f"Left out: {counted}; the first: {problems[0]}", stacklevel=2)
+    paths, labels, images = zip(*read, strict=True)
     return ImageData(
-        torch.from_numpy(stack_images([path for path, _ in kept], images)),
-        torch.tensor([label for _, label in kept]) if classes else None,
+        torch.from_numpy(stack_images(paths, images)),
+        torch.tensor(labels) if classes else None,
         str(folder),
         split if splits else "all",
         tuple(classes),
-        tuple(path.relative_to(folder).as_posix() for path, _ in kept),
+        tuple(path.relative_to(folder).as_posix() for path in paths),
     )
 
 

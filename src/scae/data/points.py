@@ -1,7 +1,5 @@
 """Scenes of 2-D points, and point sets in CSV and .npz files."""
 
-import csv
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,16 +10,14 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from scae.data.images import sha256
-from scae.data.readers import read_arrays, reading
+from scae.data.images import sha256, whole_labels
+from scae.data.readers import max_bytes, read_arrays, reading
 from scae.errors import ScaeError
 
 COLUMNS = (["scene", "x", "y"], ["scene", "x", "y", "object"])
 MAX_COORDINATE = 1e30
 MIN_EXTENT = 1e-4
 """Smallest extent of a scene relative to its largest coordinate."""
-# Scenes share one table: it may be this many times larger than the points in the file.
-MAX_FILL = 64
 
 
 @dataclass(frozen=True)
@@ -120,31 +116,27 @@ def _read_npz(path: Path) -> Scenes:
 
 
 def _read_csv(path: Path) -> Scenes:
-    scenes: dict[str, list[list[float]]] = {}
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file)
-        columns = [name.strip().lower() for name in next(rows, [])]
+    with open(path, encoding="utf-8-sig") as file:
+        columns = [name.strip().lower() for name in file.readline().split(",")]
         if columns not in COLUMNS:
             raise ValueError("its first line is not scene,x,y[,object]")
-        for scene, *cells in filter(None, rows):
-            try:
-                numbers = [float(cell) for cell in cells]
-            except ValueError:
-                numbers = []
-            if len(numbers) != len(columns) - 1 or not all(map(math.isfinite, numbers)):
-                raise ValueError(f"line {rows.line_num} does not hold {','.join(columns)}")
-            scenes.setdefault(scene.strip(), []).append(numbers)
-    counts = [len(scene) for scene in scenes.values()]
-    if not counts:
+        cells = np.loadtxt(file, object, None, ",", ndmin=2, quotechar='"')
+    if not cells.size:
         raise ValueError("it holds no points")
-    if len(counts) * max(counts) > MAX_FILL * sum(counts) + 1024:
+    names = [name.strip() for name in cells[:, 0]]
+    numbers = cells[:, 1:].astype(np.float64)
+    if cells.shape[1] != len(columns):
+        raise ValueError(f"its lines do not hold {','.join(columns)}")
+    for objects in numbers.T[2:]:
+        whole_labels(objects, f"Column object of {path}", len(numbers))
+    scenes = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    scene = np.array([scenes[name] for name in names])
+    counts = np.bincount(scene).tolist()
+    if 16 * len(counts) * max(counts) > max_bytes(path):
         raise ValueError(f"one scene of {len(counts)} has {max(counts)} points; split it")
-    rows_of = [torch.tensor(scene, dtype=torch.float64) for scene in scenes.values()]
-    table = pad_sequence(rows_of, batch_first=True, padding_value=-1)  # (scenes, points, 2 or 3)
+    rows = torch.from_numpy(numbers[scene.argsort(kind="stable")]).split(counts)
+    table = pad_sequence(rows, batch_first=True, padding_value=-1)  # (scenes, points, 2 or 3)
     present = pad_sequence([torch.ones(count) for count in counts], batch_first=True)
-    points, objects = table[..., :2] * present[..., None], table[..., 2:].squeeze(2)
-    if len(columns) == 3:
-        return Scenes(points, present, None, str(path), tuple(scenes))
-    if ((objects != objects.floor()) | (objects < 0))[present > 0].any():
-        raise ValueError("an object is not a whole number from 0")
-    return Scenes(points, present, objects.long(), str(path), tuple(scenes))
+    points = table[..., :2] * present[..., None]
+    pattern_id = table[..., 2].long() if len(columns) == 4 else None
+    return Scenes(points, present, pattern_id, str(path), tuple(scenes))
