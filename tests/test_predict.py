@@ -63,9 +63,9 @@ def test_unreadable_images_are_left_out_with_a_count_or_refused(
     folder.mkdir()
     Image.fromarray(IMAGES[0]).save(folder / "a.png")
     (folder / "b.png").write_bytes(b"no image")
-    with pytest.warns(UserWarning, match=r"1 of 2 images .* cannot be read \(b\.png\)"):
+    with pytest.warns(UserWarning, match=r"1 of 2 images .* cannot be read.*b\.png"):
         assert [row[0] for row in predict(run, folder).rows] == ["a.png"]
-    with pytest.raises(ScaeError, match=r"1 of 2 images .* cannot be read \(b\.png\)"):
+    with pytest.raises(ScaeError, match=r"1 of 2 images .* cannot be read.*b\.png"):
         predict(run, folder, strict=True)
 
 
