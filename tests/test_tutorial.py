@@ -44,4 +44,4 @@ def test_the_notebook_runs(
 
     assert (middle(dragged) - middle(seen)).mean() > 0.5, "strokes went to the right"
     assert (tmp_path / "explanations.png").stat().st_size > 5000
-    assert (tmp_path / "my-clusters" / "estimator.json").is_file()
+    assert (tmp_path / "my-clusters" / "clusters.safetensors").is_file()

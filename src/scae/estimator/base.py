@@ -1,41 +1,33 @@
-"""What both estimators share: training by `scae.train`, and storage."""
+"""What both estimators share: training by `scae.train`, and what the model says of examples."""
 
 import copy
-import json
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
-from scae import config, files
-from scae.api import load, wrap
+from scae.api import wrap
 from scae.api.loading import WEIGHTS
-from scae.config import ConstellationExperiment, Experiment, ImageExperiment, TrainingConfig
-from scae.errors import ScaeError
+from scae.config import Experiment
 from scae.weights_file import save_weights
 
-RECORD = "estimator.json"
 
-S = TypeVar("S", bound="Estimator")
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Training, and `save` and `load` as safetensors and JSON.
+    """Training, presences, likelihood and storage; subclasses read X."""
 
-    A saved folder also is one that `scae.load` and `scae predict` read. Only what `fit` learned
-    and the parameters that JSON can hold are kept: `labels_` is not, and a `random_state`
-    object becomes None.
-    """
-
-    model_: Any
-    experiment_: Experiment
-    _learned: tuple[str, ...] = ()
+    steps: int | None = None
+    random_state: Any = None
+    device: str = "auto"
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -43,37 +35,30 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.transformer_tags.preserves_dtype = []
         return tags
 
+    def transform(self, X: Any) -> Float[np.ndarray, "examples objects"]:
+        """Prior presence of every object in each example, from 0 to 1."""
+        found: np.ndarray = self._exact.presences(*self._read(X)).prior.numpy()
+        return found
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log-likelihood of an example, in nats; `y` is ignored.
+
+        Higher is better; of images comparable between models of the same image size and pixel
+        sigma. It says how well examples are explained, which need not rank models by their
+        clusters.
+        """
+        return float(self._exact.log_likelihood(*self._read(X)).mean())
+
+    def save(self, folder: str | Path) -> None:
+        """Write the trained model where `scae.load` and `scae predict` find it."""
+        check_is_fitted(self)
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        save_weights(self.model_.model, self.experiment_, path / WEIGHTS)
+
     @property
     def _n_features_out(self) -> int:
         return int(self.model_.model.config.objects)
-
-    @property
-    def _device(self) -> str:
-        if self.device != "auto":
-            return str(self.device)
-        return "cuda" if torch.cuda.is_available() else "cpu"
-
-    def _training(self, chosen: TrainingConfig, count: int) -> TrainingConfig:
-        """The training of an experiment with our parameters, for `count` examples."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        steps, batch = self.steps or chosen.steps, self.batch_size or chosen.batch
-        return replace(chosen, seed=seed, steps=steps, batch=min(batch, count))
-
-    def _train(self, experiment: Experiment, batches: Any) -> None:
-        """Set `model_` and `experiment_`."""
-        from scae.training import train  # Lightning: slow to import
-
-        with tempfile.TemporaryDirectory() as folder:
-            run = train(
-                experiment,
-                Path(folder) / "run",
-                batches=batches,
-                accelerator="gpu" if self._device.startswith("cuda") else self._device,
-                loggers=[],
-                progress=bool(self.verbose),
-            )
-        self.experiment_, self.n_iter_ = experiment, experiment.training.steps
-        self.model_ = wrap(run.model, experiment, self._device)
 
     @property
     def _exact(self) -> Any:
@@ -81,46 +66,44 @@ class Estimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         return replace(self.model_, model=copy.deepcopy(self.model_.model).double())
 
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted estimator into a folder, which is made if needed."""
-        check_is_fitted(self)
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        save_weights(self.model_.model, self.experiment_, path / WEIGHTS)
-        record = {
-            "estimator": type(self).__name__,
-            "parameters": self.get_params(deep=False),
-            "learned": {name: getattr(self, name) for name in self._learned if hasattr(self, name)},
-        }
-        files.write_text(path / RECORD, json.dumps(record, indent=2, default=_plain))
+    def _read(self, X: Any, reset: bool = False) -> tuple[Tensor, ...]:
+        """Examples as the model takes them; with `reset`, what `fit` learns of X is kept."""
+        raise NotImplementedError
 
-    @classmethod
-    def load(cls: type[S], folder: str | Path) -> S:
-        """The fitted estimator that `save` wrote."""
-        path = Path(folder) / RECORD
-        try:
-            record = json.loads(path.read_text())
-            parameters, learned = dict(record["parameters"]), dict(record["learned"])
-            if parameters.get("experiment"):
-                text = json.dumps(parameters["experiment"])
-                parameters["experiment"] = config.from_json(text, str(path))
-            estimator = cls(**parameters)
-            right = record["estimator"] == cls.__name__ and learned.keys() <= set(cls._learned)
-        except OSError as error:
-            raise ScaeError(f"{path} cannot be read ({error.strerror}).") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
-            right = False
-        if not right:
-            raise ScaeError(f"{path} is not what {cls.__name__}.save writes.")
-        for name, value in learned.items():
-            setattr(estimator, name, tuple(value) if isinstance(value, list) else value)
-        estimator.model_ = load(Path(folder) / WEIGHTS, estimator._device)
-        estimator.experiment_ = estimator.model_.experiment
-        return estimator
+    def _configure(self, chosen: Any, count: int, **model: Any) -> Any:
+        """An experiment with our parameters, for `count` examples; None keeps its own choice."""
+        from scae.presets import recipe
 
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        own, optimizer = chosen.training, chosen.optimizer
+        steps = self.steps or own.steps
+        if steps < own.steps:
+            optimizer = recipe.short(optimizer, steps)
+        training = replace(own, seed=seed, steps=steps, batch=min(own.batch, count))
+        given = {name: value for name, value in model.items() if value is not None}
+        return replace(
+            chosen,
+            model=replace(chosen.model, **given),
+            data=replace(chosen.data, name="X"),
+            optimizer=optimizer,
+            training=training,
+        )
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold of a parameter; None of anything else."""
-    if isinstance(value, ImageExperiment | ConstellationExperiment):
-        return config.to_json(value)
-    return value.item() if isinstance(value, np.generic) else None
+    def _train(self, experiment: Experiment, batches: Any) -> None:
+        """Set `model_`, `experiment_` and `n_iter_`."""
+        from scae.training import train  # Lightning: slow to import
+
+        device = self.device
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        with tempfile.TemporaryDirectory() as folder:
+            run = train(
+                experiment,
+                Path(folder) / "run",
+                batches=batches,
+                accelerator="gpu" if device.startswith("cuda") else device,
+                loggers=[],
+                progress=bool(self.verbose),
+            )
+        self.experiment_, self.n_iter_ = experiment, experiment.training.steps
+        self.model_: Any = wrap(run.model, experiment, device)

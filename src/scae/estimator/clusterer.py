@@ -2,14 +2,15 @@
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from sklearn.base import ClusterMixin
 from sklearn.utils.validation import validate_data
+from torch import Tensor
 
 from scae.config import ImageExperiment
 from scae.data import ImageBatches, ImageData, from_arrays
@@ -17,13 +18,15 @@ from scae.data.images import SLACK, image_array
 from scae.errors import ScaeError
 from scae.estimator.base import Estimator
 from scae.evaluation import fit_kmeans
-from scae.prediction import assign_clusters, read_clusters, read_files, write_clusters
+from scae.prediction import assign_clusters, read_files, write_clusters
+from scae.presets import for_images
 
 DEFAULT_CLUSTERS = 10
 # Flat rows of fewer pixels are padded: the part encoder needs some room.
 MIN_SIDE = 8
 
 
+@dataclass(eq=False, repr=False)
 class CapsuleClusterer(ClusterMixin, Estimator):
     """Clusters images by the objects that a Stacked Capsule Autoencoder sees in them.
 
@@ -41,8 +44,8 @@ class CapsuleClusterer(ClusterMixin, Estimator):
         (height, width) or (height, width, channels) of flat rows. None: squares.
     n_parts, n_objects : int, default=None
         Part and object capsules. None: as `scae.presets.for_images` chooses.
-    steps, batch_size : int, default=None
-        Weight updates and images per update. None: as `scae.presets.for_images` chooses.
+    steps : int, default=None
+        Weight updates. None: as `scae.presets.for_images` chooses.
     experiment : ImageExperiment, default=None
         Every other choice (`scae.preset("mnist")`, say); the parameters above go before it.
     random_state : int, RandomState or None, default=None
@@ -65,43 +68,31 @@ class CapsuleClusterer(ClusterMixin, Estimator):
         from 0 to 1), and the full configuration.
     """
 
-    image_shape_: tuple[int, int, int]
-    _learned = ("n_iter_", "image_shape_", "pixel_range_", "n_features_in_")
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        image_shape: Any = None,
-        n_parts: int | None = None,
-        n_objects: int | None = None,
-        steps: int | None = None,
-        batch_size: int | None = None,
-        experiment: ImageExperiment | None = None,
-        random_state: Any = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.image_shape = image_shape
-        self.n_parts = n_parts
-        self.n_objects = n_objects
-        self.steps = steps
-        self.batch_size = batch_size
-        self.experiment = experiment
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    image_shape: Any = None
+    n_parts: int | None = None
+    n_objects: int | None = None
+    experiment: ImageExperiment | None = None
 
     def fit(self, X: Any, y: Any = None) -> "CapsuleClusterer":
         """Train on images; `y` is ignored."""
-        images = self._read(X, reset=True)
-        experiment = self._configure(images)
+        (images,) = self._read(X, reset=True)
+        count, channels, height, width = images.shape
+        clusters = self.n_clusters or min(DEFAULT_CLUSTERS, max(1, count // 2))
+        experiment = self._configure(
+            self.experiment or for_images(height, width, channels, clusters, count, "X"),
+            count,
+            image_size=(height, width),
+            channels=channels,
+            classes=clusters,
+            parts=self.n_parts,
+            objects=self.n_objects,
+        )
         seed = experiment.training.seed
-        self._train(experiment, ImageBatches(images, seed))
-        prior = self._exact.presences(images.images).prior.numpy()
-        kmeans = fit_kmeans(prior, experiment.model.classes, seed)
-        self.cluster_centers_ = kmeans.cluster_centers_
+        self._train(experiment, ImageBatches(ImageData(images, None, "X", "all"), seed))
+        prior = self._exact.presences(images).prior.numpy()
+        self.cluster_centers_ = fit_kmeans(prior, clusters, seed).cluster_centers_
         self.labels_ = assign_clusters(prior, self.cluster_centers_)
         return self
 
@@ -109,55 +100,15 @@ class CapsuleClusterer(ClusterMixin, Estimator):
         """Cluster of each image: the nearest centre to its presences."""
         return assign_clusters(self.transform(X), self.cluster_centers_)
 
-    def transform(self, X: Any) -> Float[np.ndarray, "n objects"]:
-        """Prior presence of every object in each image, from 0 to 1."""
-        found: np.ndarray = self._exact.presences(self._read(X).images).prior.numpy()
-        return found
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of the images and their parts, in nats; `y` is ignored.
-
-        Higher is better; comparable between models of the same image size and pixel sigma. It
-        says how well images are drawn, which need not rank models by their clusters.
-        """
-        return float(self._exact.log_likelihood(self._read(X).images).mean())
-
     def save(self, folder: str | Path) -> None:
-        """Write the fitted estimator into a folder, its clusters included."""
+        """Write the trained model and its clusters where `scae.load` and `scae predict` find them.
+
+        To keep the estimator itself, pickle it.
+        """
         super().save(folder)
         write_clusters(Path(folder), self.cluster_centers_)
 
-    @classmethod
-    def load(cls, folder: str | Path) -> "CapsuleClusterer":
-        """The fitted estimator that `save` wrote."""
-        estimator = super().load(folder)
-        centres = read_clusters(Path(folder))
-        if centres is None:
-            raise ScaeError(f"Folder {folder} holds no cluster centres; save the estimator again.")
-        estimator.cluster_centers_ = centres
-        return estimator
-
-    def _configure(self, images: ImageData) -> ImageExperiment:
-        from scae.presets import for_images, recipe
-
-        count, channels, height, width = images.images.shape
-        clusters = self.n_clusters or min(DEFAULT_CLUSTERS, max(1, count // 2))
-        chosen = self.experiment or for_images(height, width, channels, clusters, count, "X")
-        training = self._training(chosen.training, count)
-        optimizer = chosen.optimizer
-        if training.steps < chosen.training.steps:
-            optimizer = recipe.short(optimizer, training.steps)
-        model = replace(
-            chosen.model,
-            image_size=(height, width),
-            channels=channels,
-            classes=clusters,
-            parts=self.n_parts or chosen.model.parts,
-            objects=self.n_objects or chosen.model.objects,
-        )
-        return replace(chosen, model=model, training=training, optimizer=optimizer)
-
-    def _read(self, X: Any, reset: bool = False) -> ImageData:
+    def _read(self, X: Any, reset: bool = False) -> tuple[Tensor, ...]:
         """Images of X as bytes; with `reset`, what `fit` learns about them is kept.
 
         Scikit-learn's own checks (numbers only, finite, as many features as in `fit`) are made
@@ -179,11 +130,10 @@ class CapsuleClusterer(ClusterMixin, Estimator):
         if not reset:
             channels, height, width = self.image_shape_
             images = image_array(images, "X", channels, (height, width))
-        data = from_arrays(images, name="X")
+        data = from_arrays(images, name="X").images
         if reset:
-            _, *shape = data.images.shape
-            self.image_shape_ = (shape[0], shape[1], shape[2])
-        return data
+            self.image_shape_: tuple[int, ...] = tuple(data.shape[1:])
+        return (data,)
 
 
 def _pixel_range(flat: np.ndarray) -> tuple[float, float] | None:
