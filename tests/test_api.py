@@ -76,7 +76,6 @@ def test_drawing_without_edits_gives_the_reconstructions() -> None:
     drawn = found.reconstructions
     assert np.allclose(model.render(found.parts), drawn.parts, atol=1e-5)
     assert np.allclose(model.render(found.objects), drawn.objects, atol=1e-5)
-    assert np.allclose(model.render(found.objects, alone=True), drawn.per_object, atol=1e-5)
     assert drawn.per_object.shape == (3, 4, 1, 14, 12)
 
 
@@ -179,19 +178,12 @@ def test_a_scene_is_explained_alike_wherever_and_however_large_it_is() -> None:
     assert np.array_equal(large.winner, here.winner)
     assert np.allclose(large.objects.votes, 8 * here.objects.votes + 5, atol=1e-3)
     assert np.allclose(large.objects.vote_scale, 8 * here.objects.vote_scale, atol=1e-4)
-    assert np.allclose(model.render(large.objects, large.objects.pose), large.objects.votes)
+    places = large.objects.pose[:, :, None, :, :2] @ large.objects.relation[..., 2:]
+    places = places[..., 0] + large.objects.pose[:, :, None, :, 2]
+    assert np.allclose(places, large.objects.votes, atol=1e-3)
     assert np.allclose(large.objects.prior, here.objects.prior, atol=1e-4)
     likelihood = model.log_likelihood(points, presence)
     assert np.allclose(model.log_likelihood(8 * points + 5, presence), likelihood, atol=1e-2)
-
-
-def test_points_only_the_dummy_explains_can_be_marked() -> None:
-    model = point_capsules()
-    points, presence = scene(3)
-    with torch.no_grad():  # objects that claim nothing leave everything to the dummy
-        model.model.decoder.bias[:, 0, 6] = -30.0
-    assert (model.segment(points, presence, mark_dummy=True) == -1).all()
-    assert np.array_equal(model.segment(points, presence) == -1, presence == 0)
 
 
 @pytest.mark.parametrize(
@@ -208,23 +200,6 @@ def test_bad_points_are_refused_in_one_sentence(points: Any, sentence: str) -> N
             method(points)
     with pytest.raises(ScaeError, match="must hold a 0 or 1"):
         model.segment(np.zeros((2, 3, 2)), np.ones((2, 4)))
-
-
-def test_moving_a_constellation_moves_its_points() -> None:
-    model = point_capsules()
-    objects = model.explain(*scene(4)).objects
-    assert objects.pose is not None
-    assert np.array_equal(model.render(objects), objects.votes)
-    pose = objects.pose.copy()
-    pose[..., :, 2] += [0.25, -0.5]
-    assert np.allclose(
-        model.render(objects, pose),
-        objects.votes + pose[0, 0, :, 2] - objects.pose[0, 0, :, 2],
-        atol=1e-6,
-    )
-    baseline = point_capsules(decoder="baseline")
-    with pytest.raises(ScaeError, match="no poses to edit"):
-        baseline.render(baseline.explain(*scene(4)).objects, pose)
 
 
 def test_a_saved_model_is_loaded_by_path(tmp_path: Any) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import scae
 from scae.errors import ScaeError
-from scae.export import export
+from scae.prediction import read_clusters, write_clusters
+from scae.weights_file import save_weights
 from small_models import image_capsules
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
@@ -65,9 +67,14 @@ def test_pushing_uploads_weights_with_a_card_and_fetching_reads_them(remote: Pat
     assert np.array_equal(again.presences(IMAGES).prior, model.presences(IMAGES).prior)
 
 
-def test_local_folders_are_read(tmp_path: Path) -> None:
-    folder = export(image_capsules(), "safetensors", tmp_path / "folder")
-    assert hub.from_pretrained(folder).experiment == image_capsules().experiment
+def test_local_folders_are_read_with_their_clusters(tmp_path: Path) -> None:
+    model = image_capsules()
+    save_weights(model.model, model.experiment, tmp_path / "weights.safetensors")
+    write_clusters(tmp_path, np.eye(4)[:2])
+    hub.HubCapsules(scae.load(tmp_path)).save_pretrained(tmp_path / "hub")
+    again = hub.from_pretrained(tmp_path / "hub")
+    assert again.experiment == model.experiment
+    assert np.array_equal(read_clusters(again.folder), np.eye(4)[:2])
 
 
 def test_a_failed_fetch_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

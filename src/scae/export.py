@@ -1,4 +1,4 @@
-"""Trained models for use without this package: ONNX, or plain weights with their configuration.
+"""Trained models as ONNX, for use without this package and torch.
 
 The graph of an image model is image -> prior, posterior, part_pose, part_presence; that of a
 point model is points, presence -> prior, posterior, segment. Batches (and point sets) may have
@@ -9,22 +9,16 @@ import logging
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae import config, files
-from scae.api import Loaded, load
-from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
+from scae import files
+from scae.api import Loaded
 from scae.errors import ScaeError
 from scae.models import ConstellationAutoencoder, build
-from scae.prediction import read_clusters, write_clusters
-from scae.weights_file import save_weights
-
-Format = Literal["onnx", "safetensors"]
-Exportable = str | Path | Loaded
 
 
 class ImageGraph(nn.Module):
@@ -65,37 +59,15 @@ class PointGraph(nn.Module):
         return found.votes.prior, posterior, found.winner.masked_fill(presence == 0, -1)
 
 
-def export(model: Exportable, format: Format, out: str | Path) -> Path:
-    """Write a model and return where.
-
-    `onnx`: one file for any ONNX runtime; needs `pip install scae[export]`. `safetensors`: a
-    folder of config.json and model.safetensors, the layout of the Hugging Face Hub, which
-    `scae.load` and `scae.hub` read, with the clusters that the model keeps.
-    """
-    loaded, path = as_loaded(model), Path(out)
-    if format == "onnx":
-        if path.is_dir():
-            raise ScaeError(f"{path} is a folder; give the name of a file to write.")
-        content = _onnx(loaded)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_bytes(path, content)
-        return path
-    if format != "safetensors":
-        raise ScaeError(f"Cannot export {format!r}; expected onnx or safetensors.")
-    if path.is_file():
-        raise ScaeError(f"{path} is a file; give the name of a folder to write.")
-    path.mkdir(parents=True, exist_ok=True)
-    files.write_json(path / HUB_CONFIG, config.to_json(loaded.experiment))
-    save_weights(loaded.model, loaded.experiment, path / HUB_WEIGHTS)
-    centres = read_clusters(loaded.folder)
-    if centres is not None:
-        write_clusters(path, centres)
+def export(loaded: Loaded, path: str | Path) -> Path:
+    """Write a model as one file for any ONNX runtime; needs `pip install scae[export]`."""
+    path = Path(path)
+    if path.is_dir():
+        raise ScaeError(f"{path} is a folder; give the name of a file to write.")
+    content = _onnx(loaded)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_bytes(path, content)
     return path
-
-
-def as_loaded(model: Exportable) -> Loaded:
-    """The model of a name, a path, or one already in memory."""
-    return model if isinstance(model, Loaded) else load(model)
 
 
 def _onnx(loaded: Loaded) -> bytes:

@@ -6,11 +6,12 @@ A repository holds config.json, model.safetensors and a card; nothing in it is e
 from pathlib import Path
 from typing import Any
 
-from scae.api import Capsules, load
+from scae import config, files
+from scae.api import Capsules, Loaded, load
 from scae.api.loading import HUB_CONFIG, HUB_WEIGHTS
 from scae.errors import ScaeError
-from scae.export import Exportable, as_loaded, export
-from scae.prediction import CLUSTERS
+from scae.prediction import CLUSTERS, read_clusters, write_clusters
+from scae.weights_file import save_weights
 
 try:
     import huggingface_hub
@@ -47,16 +48,20 @@ class HubCapsules(
         self.capsules = capsules
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        export(self.capsules, "safetensors", save_directory)
+        loaded: Loaded = self.capsules
+        files.write_json(save_directory / HUB_CONFIG, config.to_json(loaded.experiment))
+        save_weights(loaded.model, loaded.experiment, save_directory / HUB_WEIGHTS)
+        if (centres := read_clusters(loaded.folder)) is not None:
+            write_clusters(save_directory, centres)
 
     @classmethod
     def _from_pretrained(cls, *, model_id: str, **options: Any) -> "HubCapsules":
-        if Path(model_id).is_dir():
-            return cls(load(Path(model_id)))
-        wanted = [HUB_CONFIG, HUB_WEIGHTS, CLUSTERS]
-        known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-        chosen = {name: options[name] for name in known}
-        folder = huggingface_hub.snapshot_download(model_id, allow_patterns=wanted, **chosen)
+        folder = model_id
+        if not Path(folder).is_dir():
+            wanted = [HUB_CONFIG, HUB_WEIGHTS, CLUSTERS]
+            known = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+            chosen = {name: options[name] for name in known}
+            folder = huggingface_hub.snapshot_download(model_id, allow_patterns=wanted, **chosen)
         return cls(load(Path(folder)))
 
 
@@ -76,9 +81,8 @@ def from_pretrained(repository: str | Path, device: str = "cpu", **options: Any)
     return capsules
 
 
-def push_to_hub(model: Exportable, repository: str, **options: Any) -> str:
+def push_to_hub(loaded: Loaded, repository: str, **options: Any) -> str:
     """Upload a model with a card to `user/name`; `options` are the mixin's (private, token)."""
-    loaded = as_loaded(model)
     named = {"name": loaded.experiment.name, "reference": loaded.experiment.reference}
     card = named | {"repository": repository}
     return str(HubCapsules(loaded).push_to_hub(repository, model_card_kwargs=card, **options))

@@ -79,20 +79,17 @@ def read_clusters(folder: Path | None) -> Centres | None:
     return centres.float().numpy()
 
 
-def keep_clusters(
-    loaded: Loaded, data_dir: Path | None = None, clusters: int | None = None, seed: int = 0
-) -> Path:
+def keep_clusters(loaded: Loaded, data_dir: Path | None = None, seed: int = 0) -> Path:
     """Fit clusters on the images of an image model's data set; keep them in its folder.
 
     `clusters.html` beside them shows what they hold. Returns its path.
     """
     model, data = loaded.model, loaded.experiment.data
     assert isinstance(model, StackedCapsuleAutoencoder) and isinstance(data, ImageDataConfig)
-    if loaded.folder is None:
-        raise ScaeError("Clusters are kept beside the weights of a model; save it first.")
+    assert loaded.folder is not None
     images = load_images(data, None, data_dir)
     prior, _ = presences(model, images.images)
-    centres = fit_kmeans(prior, clusters or model.config.classes, seed).cluster_centers_
+    centres = fit_kmeans(prior, model.config.classes, seed).cluster_centers_
     write_clusters(loaded.folder, centres)
     return write_gallery(loaded.folder / GALLERY, loaded.experiment.name, images, prior, centres)
 

@@ -6,13 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from scae.config import Experiment
-from scae.data.images import as_tensor
-from scae.errors import ScaeError
 from scae.inference import BATCH, map_tensors, run
 from scae.models import CapsuleModel
 
@@ -49,22 +46,3 @@ class Presences:
 
     prior: Float[Array, "batch objects"]  # a_k max_m a_{k,m}, what it claims: clustered
     posterior: Float[Array, "batch objects"]  # how many parts (or points) it explains
-
-
-def edited(value: Any, like: Tensor, name: str) -> Tensor:
-    """An edited pose or presence in the shape of `like`; the batch axis may be missing."""
-    given = as_tensor(value, f"`{name}`").to(like)
-    if name == "pose" and given.ndim >= 2 and given.shape[-2:] == (3, 3):
-        given = given[..., :2, :]
-    try:
-        given = given.expand_as(like)
-    except RuntimeError:
-        raise ScaeError(
-            f"`{name}` has shape {tuple(given.shape)}; expected {tuple(like.shape)}, "
-            "or the same without the batch."
-        ) from None
-    if name == "presence" and not bool(((given >= 0) & (given <= 1)).all()):
-        raise ScaeError("`presence` holds values outside of 0 to 1.")
-    if name == "pose" and not bool((torch.linalg.det(given[..., :2]).abs() > 1e-12).all()):
-        raise ScaeError("`pose` holds a matrix that is not finite or cannot be inverted.")
-    return given

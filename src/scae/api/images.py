@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from scae.api.arrays import Array, Loaded, Presences, edited
+from scae.api.arrays import Array, Loaded, Presences
 from scae.data.images import as_tensor, image_array
 from scae.errors import ScaeError
 from scae.geometry import compose
@@ -98,16 +98,13 @@ class ImageCapsules(Loaded):
         """log p(image) + log p(parts) of each image, in nats; higher means better explained."""
         return self._ask(self.model.log_likelihood, images, self._images(images))
 
-    def render(
-        self, what: Parts | Objects, pose: Any = None, presence: Any = None, alone: bool = False
-    ) -> Array:
+    def render(self, what: Parts | Objects, pose: Any = None, presence: Any = None) -> Array:
         """Draw parts or objects, with edited poses if given: (B, C, H, W) from 0 to 1.
 
         Of parts, `pose` replaces their poses and `presence` their presences. Of objects,
         `pose` replaces their OV, which moves all their votes; each part is drawn where the
         object that won it says, and `presence` (B, K) multiplies the presence of the parts
-        that an object won, so 0 hides it. With `alone`, every object is drawn by itself with
-        all the parts it votes for: (B, K, C, H, W). Poses are 2x3 or 3x3 matrices, and may
+        that an object won, so 0 hides it. Poses are 2x3 or 3x3 matrices, and may
         lack the batch axis.
         """
         if not isinstance(what, Parts | Objects):
@@ -117,22 +114,15 @@ class ImageCapsules(Loaded):
         parts = what if isinstance(what, Parts) else what.parts
         own_pose, part_presence, color = map(as_tensor, (what.pose, parts.presence, parts.color))
         if pose is not None:
-            own_pose = edited(pose, own_pose, "pose")
+            own_pose = _edited(pose, own_pose, "pose")
         if isinstance(what, Parts):
             if presence is not None:
-                part_presence = edited(presence, part_presence, "presence")
+                part_presence = _edited(presence, part_presence, "presence")
             return self._draw(what.pose, own_pose, part_presence, color)
-        expected, winner = as_tensor(what.vote_presence), as_tensor(what.winner)
-        shown = torch.ones_like(expected[..., 0])  # (B, K)
+        winner, shown = as_tensor(what.winner), torch.ones_like(as_tensor(what.prior))  # (B, K)
         if presence is not None:
-            shown = edited(presence, shown, "presence")
+            shown = _edited(presence, shown, "presence")
         votes = compose(own_pose[:, :, None], as_tensor(what.relation))  # (B, K, M, 2, 3)
-        if alone:
-            weight = expected * shown[..., None] * part_presence[:, None]  # (B, K, M)
-            colors = color[:, None].expand(-1, weight.shape[1], -1, -1)  # (B, K, M, C)
-            flat = (x.flatten(0, 1) for x in (votes, weight, colors))
-            drawn = self._draw(what.pose, *flat)
-            return drawn.reshape(*shown.shape, *drawn.shape[1:])
         chosen = votes.take_along_dim(winner[:, None, :, None, None], 1).squeeze(1)
         return self._draw(what.pose, chosen, part_presence * shown.take_along_dim(winner, 1), color)
 
@@ -182,3 +172,22 @@ class ImageCapsules(Loaded):
             per_object=alone.unflatten(0, (len(image), -1)),
         )
         return ImageExplanation(parts, objects, reconstructions)
+
+
+def _edited(value: Any, like: Tensor, name: str) -> Tensor:
+    """An edited pose or presence in the shape of `like`; the batch axis may be missing."""
+    given = as_tensor(value, f"`{name}`").to(like)
+    if name == "pose" and given.ndim >= 2 and given.shape[-2:] == (3, 3):
+        given = given[..., :2, :]
+    try:
+        given = given.expand_as(like)
+    except RuntimeError:
+        raise ScaeError(
+            f"`{name}` has shape {tuple(given.shape)}; expected {tuple(like.shape)}, "
+            "or the same without the batch."
+        ) from None
+    if name == "presence" and not bool(((given >= 0) & (given <= 1)).all()):
+        raise ScaeError("`presence` holds values outside of 0 to 1.")
+    if name == "pose" and not bool((torch.linalg.det(given[..., :2]).abs() > 1e-12).all()):
+        raise ScaeError("`pose` holds a matrix that is not finite or cannot be inverted.")
+    return given

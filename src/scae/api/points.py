@@ -1,17 +1,15 @@
 """A trained model of point sets: which object each point belongs to, and where objects are."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae.api.arrays import Array, Loaded, Presences, edited
+from scae.api.arrays import Array, Loaded, Presences
 from scae.data.images import as_tensor
 from scae.errors import ScaeError
-from scae.geometry import compose
 from scae.models import ConstellationAutoencoder
 from scae.models.object_decoder import PoseVotes
 
@@ -39,8 +37,6 @@ class PointObjects:
 class PointExplanation:
     """Everything `PointCapsules.explain` finds in a batch of scenes of N points."""
 
-    points: Float[Array, "batch points 2"]  # as they were given; absent ones are 0
-    presence: Float[Array, "batch points"]  # 1 for points that are there, 0 for padding
     objects: PointObjects
     responsibility: Float[Array, "batch points objects"]  # probability that k explains n
     winner: Int[Array, "batch points"]  # object with the best vote, -1 for absent points
@@ -63,17 +59,9 @@ class PointCapsules(Loaded):
         assert isinstance(found, PointExplanation)
         return found
 
-    def segment(
-        self, points: Any, presence: Any = None, mark_dummy: bool = False
-    ) -> Int[Array, "batch points"]:
-        """Number of the object capsule each point belongs to, -1 for absent points.
-
-        `mark_dummy` also gives -1 to points that only the dummy component explains, i.e.
-        better than any object does. It is no test for outliers: an object that is not needed
-        elsewhere may be put where one is.
-        """
-        segment = partial(self.model.segment, mark_dummy=mark_dummy)
-        return self._of_scenes(segment, points, presence)
+    def segment(self, points: Any, presence: Any = None) -> Int[Array, "batch points"]:
+        """Number of the object capsule each point belongs to, -1 for absent points."""
+        return self._of_scenes(self.model.segment, points, presence)
 
     def presences(self, points: Any, presence: Any = None) -> Presences:
         """How present every object is in each scene."""
@@ -83,20 +71,6 @@ class PointCapsules(Loaded):
     def log_likelihood(self, points: Any, presence: Any = None) -> Float[Array, " batch"]:
         """log p of the present points of each normalised scene, in nats."""
         return self._of_scenes(self.model.log_likelihood, points, presence)
-
-    def render(self, objects: PointObjects, pose: Any = None) -> Float[Array, "batch objects _ 2"]:
-        """Where objects put their points, with edited poses OV if given: (B, K, votes, 2)."""
-        if not isinstance(objects, PointObjects):
-            raise ScaeError(
-                f"`render` draws the objects of an explanation, not {type(objects).__name__}."
-            )
-        if pose is None:
-            return objects.votes
-        if objects.pose is None or objects.relation is None:
-            raise ScaeError("The baseline's objects have no poses to edit; use a capsule model.")
-        moved = edited(pose, as_tensor(objects.pose), "pose")[:, :, None]
-        places = compose(moved, as_tensor(objects.relation))[..., 2]
-        return places if isinstance(objects.pose, Tensor) else places.numpy()
 
     def _of_scenes(self, function: Any, points: Any, presence: Any) -> Any:
         scenes = scene_batch(points, presence)
@@ -116,8 +90,6 @@ class PointCapsules(Loaded):
             relation=posed.relation if posed else None,
         )
         return PointExplanation(
-            points=points,
-            presence=presence,
             objects=objects,
             responsibility=found.object_responsibility,
             winner=found.winner.masked_fill(presence == 0, -1),

@@ -19,7 +19,7 @@ COMMANDS = {
     "predict": ("mnist --data DIR --out a.csv", "clusters of your own images"),
     "figures": ("mnist --out figures", "the paper's figures of a model"),
     "explore": ("mnist", "a local page to look inside a model"),
-    "export": ("mnist --out mnist.onnx", "ONNX or safetensors"),
+    "export": ("mnist --out mnist.onnx", "ONNX, for use without torch"),
     "reproduce": ("table2 --budget smoke", "the paper's tables"),
     "data": ("list", "list, check, download data sets"),
     "presets": ("", "every preset, its measured result"),

@@ -21,7 +21,6 @@ Name = Literal[
     "table1", "table2", "constellations", "all",
     "figure1", "figure3", "figure4", "figure5", "appendix-b",
 ]  # fmt: skip
-Format = Literal["onnx", "safetensors"]
 
 
 @dataclass(frozen=True)
@@ -147,22 +146,18 @@ def explore(
     serve(load_model(model), host, port, browser, data)
 
 
-def export(model: Model, format: Format = "onnx", out: Path | None = None) -> Answer:
-    """Write a model as ONNX or safetensors.
+def export(model: Model, out: Path | None = None) -> Answer:
+    """Write a model as ONNX, for use without torch.
 
     Args:
-        format: What to write.
-        out: File to write, for safetensors a folder; default: NAME.onnx or NAME.
+        out: File to write; default: NAME.onnx.
     """
     from scae.api import load_model
     from scae.export import export
 
     loaded = load_model(model)
-    path = out or Path(
-        loaded.experiment.name.replace("/", "-") + (".onnx" if format == "onnx" else "")
-    )
-    export(loaded, format, path)
-    return Answer({"file": path, "format": format}, f"Wrote {path}")
+    path = export(loaded, out or Path(loaded.experiment.name.replace("/", "-") + ".onnx"))
+    return Answer({"file": path}, f"Wrote {path}")
 
 
 def reproduce(

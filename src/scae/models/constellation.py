@@ -163,15 +163,6 @@ class ConstellationAutoencoder(nn.Module):
         self,
         points: Float[Tensor, "batch points 2"],
         presence: Float[Tensor, "batch points"],
-        mark_dummy: bool = False,
     ) -> Int[Tensor, "batch points"]:
-        """Object of every present point, -1 for absent ones.
-
-        `mark_dummy` also gives -1 to points that the dummy explains better than any object.
-        """
-        explanation = self.explain(points, presence)
-        unassigned = presence == 0
-        if mark_dummy:
-            best = explanation.mixture.responsibility.amax(-1)
-            unassigned = unassigned | (explanation.mixture.dummy_share > best)
-        return explanation.winner.masked_fill(unassigned, -1)
+        """Object of every present point, -1 for absent ones."""
+        return self.explain(points, presence).winner.masked_fill(presence == 0, -1)
