@@ -26,7 +26,7 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Served:
         if url not in contents:
             raise OSError("a connection lost half-way")
 
-    monkeypatch.setattr(pooch, "HTTPDownloader", lambda **_: fetch)
+    monkeypatch.setattr(pooch.downloaders, "HTTPDownloader", lambda **_: fetch)
     monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("SCAE_DATA", raising=False)
     return contents, asked

@@ -12,8 +12,6 @@ from scae.data.images import ImageData
 from scae.data.transforms import affine_style
 from scae.errors import ScaeError
 
-TIMEOUT = 30
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -154,11 +152,10 @@ def download(name: str, data_dir: Path | str | None = None) -> list[Path]:
         choice = ", ".join(key for key, value in DATASETS.items() if value.md5)
         raise ScaeError(f"There is nothing to download for {name!r}; choose one of {choice}.")
     folder, paths = data_folder(data_dir) / original, []
-    downloader = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT)
     for file, md5 in dataset.md5.items():
         url = dataset.url + file
         try:
-            paths.append(pooch.retrieve(url, f"md5:{md5}", file, folder, None, downloader))
+            paths.append(pooch.retrieve(url, f"md5:{md5}", file, folder, progressbar=True))
         except (OSError, ValueError) as error:  # requests' errors are OSErrors
             problem = f"Downloading {url} to {folder} failed ({type(error).__name__})"
             raise ScaeError(f"{problem}; try again, or put the file there yourself.") from None

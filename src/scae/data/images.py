@@ -48,12 +48,6 @@ class ImageData:
         shape = f"{height}x{width}x{channels}"
         return f"{self.name} {self.split}: {count} images of {shape}, {labels}"
 
-    def floats(
-        self, start: int = 0, stop: int | None = None
-    ) -> Float[Tensor, "batch channels height width"]:
-        """Images `start` to `stop` as the model takes them: float32 in [0, 1]."""
-        return unit_floats(self.images[start:stop])
-
 
 def sha256(first: Tensor, *others: Tensor | None) -> str:
     """Hash of the first tensor's shape and of the contents of all."""

@@ -13,6 +13,7 @@ from scae import files
 from scae.api import Loaded
 from scae.config import ConstellationExperiment
 from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
+from scae.data.images import unit_floats
 from scae.diagnostics import diagnose, symptoms
 from scae.errors import ScaeError, did_you_mean
 from scae.evaluation import evaluation_mode
@@ -43,7 +44,7 @@ def image_figures(
 ) -> Figures:
     """Figures of a model of images."""
     labels = None if data.labels is None else data.labels.numpy()
-    some = data.floats(0, LOOKED_AT)
+    some = unit_floats(data.images[:LOOKED_AT])
 
     @cache
     def presences() -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +57,7 @@ def image_figures(
 
     def reconstructions() -> CaptionedFigure:
         rows = one_per_class(data.labels, len(data), EXAMPLES)
-        return reconstructions_figure(model, data.images[rows].float() / 255)
+        return reconstructions_figure(model, unit_floats(data.images[rows]))
 
     def tsne() -> CaptionedFigure | None:
         if len(data) < MIN_POINTS:
@@ -124,7 +125,7 @@ def make_figures(
     if isinstance(data, ImageData):
         assert isinstance(model, StackedCapsuleAutoencoder)
         figures = image_figures(model, data, read_scores(loaded.folder, result))
-        batch = (data.floats(0, LOOKED_AT),)
+        batch = (unit_floats(data.images[:LOOKED_AT]),)
     else:
         assert isinstance(model, ConstellationAutoencoder)
         figures = point_figures(model, data)
