@@ -12,6 +12,7 @@ from common import Step, arguments
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
+import scae.losses
 import scae.models.constellation
 import scae.models.stacked
 from scae.models import CapsuleModel, StackedCapsuleAutoencoder
@@ -34,7 +35,7 @@ def add_scopes(model: CapsuleModel) -> None:
     if isinstance(model, StackedCapsuleAutoencoder):
         scoped(model.part_encoder.cnn, "forward", "convolutions")
         scoped(model.part_encoder.pool, "forward", "part pooling")
-        scoped(model.templates, "mean_log_likelihood", "renderer")
+        scoped(scae.losses, "mean_image_log_likelihood", "renderer")
         scoped(model.object_encoder, "transform", "set transformer")
         scoped(model.object_encoder.pool, "folded", "object pooling")
         scoped(model.object_decoder, "forward", "object decoder")

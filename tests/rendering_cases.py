@@ -1,6 +1,7 @@
 """Inputs of the renderer: the authors' golden decoders, and random ones of every form."""
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import golden_files
+from scae.rendering import Scene
 
 DECODERS = (
     "alpha_sigmoid_1ch",
@@ -22,7 +24,7 @@ def _relu1(x: Tensor) -> Tensor:
 
 
 class GoldenDecoder:
-    """A released template decoder: its leaves (weights, inputs) and the renderer's arguments."""
+    """A released template decoder: its leaves (weights, inputs) and their scene."""
 
     def __init__(self, name: str) -> None:
         self.file = golden_files.load(f"template_decoder_{name}")
@@ -38,37 +40,38 @@ class GoldenDecoder:
     def weight(self, name: str) -> Tensor:
         return self.leaves[f"w/template_based_image_decoder/{name}"]
 
-    def arguments(self) -> dict:
+    def scene(self) -> Scene:
         nonlin = {"sigmoid": torch.sigmoid, "relu1": _relu1}
         meta = self.meta
         templates = nonlin[meta["template_nonlin"]](self.weight("templates"))[0]
-        colours = None
+        channels = templates.shape[-1]
+        colours = torch.ones(*self.leaves["in/presence"].shape, channels)
         if meta["colorize"]:
             hidden = self.leaves["in/feature"] @ self.weight("mlp/linear_0/w")
             hidden = F.relu(hidden + self.weight("mlp/linear_0/b"))
             raw = hidden @ self.weight("mlp/linear_1/w") + self.weight("mlp/linear_1/b")
             shift = 0.99 if meta["color_nonlin"] == "relu1" else 0.0
             colours = nonlin[meta["color_nonlin"]](raw + shift)
-        alpha = temperature = bg_logit = None
+        alpha, value = None, self.weight("bg_value").sigmoid()[0]
+        temperature = sigma = torch.tensor(1.0)
         if meta["use_alpha_channel"]:
             alpha = self.weight("templates_alpha")[0, ..., 0]
-            bg_logit = F.softplus(self.weight("bg_mixing_logit"))[0]
+            logit = F.softplus(self.weight("bg_mixing_logit"))[0]
         else:
             temperature = (F.softplus(self.weight("temperature_logit") + 0.5) + 1e-4)[0]
-        sigma: float | Tensor = 1.0
+            logit = value / temperature
         if meta["learn_output_scale"]:
             sigma = (F.softplus(self.weight("scale")) + 1e-4)[0]
-        return {
-            "pose": self.leaves["in/pose"].unflatten(-1, (2, 3)),
-            "presence": self.leaves["in/presence"],
-            "templates": templates.permute(0, 3, 1, 2),
-            "colours": colours,
-            "alpha": alpha,
-            "background": (self.weight("bg_value").sigmoid()[0], bg_logit),
-            "temperature": temperature,
-            "sigma": sigma,
-            "form": "released",
-        }
+        return Scene(
+            pose=self.leaves["in/pose"].unflatten(-1, (2, 3)),
+            presence=self.leaves["in/presence"],
+            templates=templates.permute(0, 3, 1, 2),
+            colours=colours,
+            alpha=alpha,
+            background=(value, logit),
+            temperature=temperature,
+            sigma=sigma,
+        )
 
     def out(self, name: str) -> np.ndarray:
         """An output of the release, channels moved before height and width."""
@@ -134,13 +137,11 @@ def random_case(
         "colours": uniform(batch, parts, channels),
         "alpha": alpha,
         "background": None,
-        "temperature": torch.tensor(0.4, **scalar) if coupled and form == "released" else None,
+        "temperature": torch.tensor(0.4, **scalar),
         "sigma": torch.tensor(sigma, **scalar),
-        "form": form,
     }
     if form == "released":
-        logit = None if coupled else torch.tensor(0.8, **scalar)
-        case["background"] = (torch.tensor(0.3, **scalar), logit)
+        case["background"] = (torch.tensor(0.3, **scalar), torch.tensor(0.8, **scalar))
     return cast(case, dtype)
 
 
@@ -158,12 +159,16 @@ def cast(case: dict, dtype: torch.dtype) -> dict:
     return {name: fresh(name, value) for name, value in case.items()}
 
 
+def evaluate(function: Callable[[Tensor, Scene], Tensor], case: dict) -> Tensor:
+    """A likelihood of a case."""
+    return function(case["target"], Scene(**{k: v for k, v in case.items() if k != "target"}))
+
+
 def leaves(case: dict) -> dict[str, Tensor]:
-    """All differentiable inputs of a case, by name."""
+    """All differentiable inputs of a case that count, by name."""
     found = {k: v for k, v in case.items() if isinstance(v, Tensor) and v.requires_grad}
     if case["background"] is not None:
-        value, logit = case["background"]
-        found["bg_value"] = value
-        if logit is not None:
-            found["bg_logit"] = logit
+        found["bg_value"], found["bg_logit"] = case["background"]
+    if case["background"] is None or case["alpha"] is not None:
+        del found["temperature"]
     return found

@@ -50,8 +50,8 @@ def test_losses_and_gradients_on_a_device_without_numbers(kind: str) -> None:
 @pytest.mark.parametrize("kind", EXPERIMENTS)
 def test_syncs_of_a_step(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted as on a GPU, so on the plain path of the renderer and of the attention."""
-    monkeypatch.setattr("scae.rendering._fused", lambda: None)
-    monkeypatch.setattr("scae.models.packing.kernels.available", lambda: False)
+    monkeypatch.setattr("scae.rendering._fused_inputs", lambda *_: None)
+    monkeypatch.setattr("scae.models.set_transformer.packing_of", lambda *_: None)
     counts = []
     for steps in (4, 9):
         rare = {"log_every": 1000, "checkpoint_every": 1000, "diagnose_every": 1000}

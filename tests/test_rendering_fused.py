@@ -1,12 +1,11 @@
 """The fused renderer against its plain twin: same numbers, same gradients, every time."""
 
 import logging
-import math
 
 import pytest
 import torch
 
-from rendering_cases import cast, leaves, random_case
+from rendering_cases import cast, evaluate, leaves, random_case
 from scae import rendering
 from scae.kernels import jit
 from scae.rendering import fused, mean_image_log_likelihood, plain
@@ -18,7 +17,7 @@ every_form = pytest.mark.parametrize(
 
 
 def value_and_gradients(function, case: dict) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    value = function(**case)
+    value = evaluate(function, case)
     if value.ndim:
         value = value.mean()
     named = leaves(case)
@@ -61,10 +60,10 @@ def test_fused_is_plain(form: str, coupled: bool, channels: int):
 @every_form
 def test_default_path_is_fused(form: str, coupled: bool, only_fused: None):
     case = random_case(form, coupled, 1, dtype=torch.float32)
-    mean_image_log_likelihood(**case).backward()
+    evaluate(mean_image_log_likelihood, case).backward()
     with torch.no_grad():
-        mean = mean_image_log_likelihood(**case)
-        each = rendering.image_log_likelihood(**case)
+        mean = evaluate(mean_image_log_likelihood, case)
+        each = evaluate(rendering.image_log_likelihood, case)
     torch.testing.assert_close(each.mean(), mean)
 
 
@@ -79,35 +78,12 @@ def test_extremes_stay_exact(form: str, coupled: bool):
             exact["presence"][1] = 1.0
             if form == "released" and not coupled:
                 exact["alpha"].mul_(60.0)
-            if exact["temperature"] is not None:
+            if form == "released" and coupled:
                 exact["temperature"].fill_(1e-3)
+                exact["background"][1].fill_(300.0)
         ours = value_and_gradients(mean_image_log_likelihood, cast(exact, torch.float32))
         theirs = value_and_gradients(plain.image_log_likelihood, exact)
         assert_same(ours, theirs, 1e-5, 2e-3)
-
-
-@every_form
-def test_gradcheck_in_float64(form: str, coupled: bool):
-    fused.warm_up(torch.float64)
-    case = random_case(form, coupled, 2, batch=2, parts=4, size=(5, 4), template=(3, 2))
-    shift = 0.3 if form == "printed" else 0.0  # away from alpha = 0, where it has a corner
-    with torch.no_grad():
-        for name in ("templates", "colours"):
-            case[name].mul_(0.7).add_(shift)
-        case["presence"].clamp_(0.05)
-        if case["alpha"] is not None and form == "printed":
-            case["alpha"].mul_(0.7).add_(shift)
-    names = ["pose", "presence", "templates", "colours", "alpha"]
-    value = [0.3, 0.8, 2.0, 1.5] if form == "released" else [0.0, math.log(1e-6), 2.0, 1.0]
-    scalars = torch.tensor(value, dtype=torch.float64, requires_grad=form == "released")
-    inputs = (case["target"], *(case[name] for name in names), scalars, form == "printed")
-    assert torch.autograd.gradcheck(
-        fused.MeanLogLikelihood.apply, inputs, eps=1e-6, atol=1e-5, rtol=1e-4
-    )
-    plain_value = fused._plain(form == "printed", *inputs[:-1])
-    assert fused.MeanLogLikelihood.apply(*inputs).item() == pytest.approx(
-        plain_value.item(), rel=1e-12
-    )
 
 
 @pytest.mark.parametrize("bad", [0.0, float("nan"), float("inf")])
@@ -116,27 +92,12 @@ def test_a_pose_without_inverse_gives_nan(bad: float):
     case = random_case("released", False, 1, dtype=torch.float32)
     with torch.no_grad():
         case["pose"][1, 2] = bad
-        each = rendering.image_log_likelihood(**case)
+        each = evaluate(rendering.image_log_likelihood, case)
     assert each.isnan().tolist() == [False, True, False]
-    value = mean_image_log_likelihood(**case)
+    value = evaluate(mean_image_log_likelihood, case)
     assert value.isnan()
     value.backward()
     assert case["pose"].grad[1, 2].isnan().any()
-
-
-def test_second_derivatives_are_those_of_the_plain_path():
-    exact = random_case("released", False, 1)
-    results = []
-    for function, dtype in (
-        (mean_image_log_likelihood, torch.float32),
-        (plain.image_log_likelihood, torch.float64),
-    ):
-        case = cast(exact, dtype)
-        value = function(**case).mean()
-        (g,) = torch.autograd.grad(value, case["templates"], create_graph=True)
-        (second,) = torch.autograd.grad(g.square().sum(), case["presence"])
-        results.append(second.double())
-    torch.testing.assert_close(results[0], results[1], rtol=1e-3, atol=1e-4)
 
 
 def test_results_do_not_depend_on_threads_or_repetition():
@@ -155,32 +116,22 @@ def test_results_do_not_depend_on_threads_or_repetition():
         assert all(torch.equal(gradients[name], other_gradients[name]) for name in gradients)
 
 
-@pytest.mark.parametrize("reason", ["float64", "one row", "target gradient"])
+@pytest.mark.parametrize("reason", ["float64", "target gradient"])
 def test_everything_else_takes_the_plain_path(reason: str, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise AssertionError("the fused path was taken")
 
     monkeypatch.setattr(fused, "sweep_batch", refuse)
-    size = (1, 9) if reason == "one row" else (9, 9)
     dtype = torch.float64 if reason == "float64" else torch.float32
-    case = random_case("released", False, 1, size=size, dtype=dtype)
+    case = random_case("released", False, 1, dtype=dtype)
     case["target"].requires_grad_(reason == "target gradient")
-    value = mean_image_log_likelihood(**case)
-    torch.testing.assert_close(value, plain.image_log_likelihood(**case).mean())
-
-
-def test_without_numba_the_plain_path_runs(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rendering, "_fused", lambda: None)
-    case = random_case("printed", True, 3, dtype=torch.float32)
-    value = mean_image_log_likelihood(**case)
-    assert torch.equal(value, plain.image_log_likelihood(**case).mean())
-    rendering.warm_up()
+    value = evaluate(mean_image_log_likelihood, case)
+    torch.testing.assert_close(value, evaluate(plain.image_log_likelihood, case).mean())
 
 
 def test_warm_up_says_what_it_does(caplog: pytest.LogCaptureFixture):
-    fused.warm_up.cache_clear()
     with caplog.at_level(logging.INFO, logger="scae"):
-        rendering.warm_up()
+        fused.warm_up()
     assert "compiles" in caplog.text
 
 

@@ -12,6 +12,7 @@ from scae.config import ModelConfig, StackedConfig
 from scae.inference import run
 from scae.mixtures import entropy, normalise
 from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.rendering import image_log_likelihood
 
 PRESENT = 0.5
 """Capsules above this presence count as present."""
@@ -76,7 +77,9 @@ def _explain_images(
         prior=found.votes.prior,
         share=mixture.responsibility,
         part_size=torch.linalg.det(linear).abs().sqrt(),
-        image_ll=model.templates.log_likelihood(target, parts.pose, parts.presence, found.colors),
+        image_ll=image_log_likelihood(
+            target, model.templates.scene(parts.pose, parts.presence, found.colors)
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from scae.config import LossWeights
 from scae.distributed import global_batch_max, global_batch_sum, world
 from scae.mixtures import DUMMY_LOG_WEIGHT, entropy, normalise
 from scae.models import CapsuleModel, ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.rendering import mean_image_log_likelihood
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,9 @@ def image_terms(
         posterior = printed_posterior_sparsity(mixture.joint)
     weight = parts.presence.detach() if config.stop_gradient_targets else parts.presence
     return LossTerms(
-        image_ll=model.templates.mean_log_likelihood(
-            model.target(image) if target is None else target, pose, presence, explanation.colors
+        image_ll=mean_image_log_likelihood(
+            model.target(image) if target is None else target,
+            model.templates.scene(pose, presence, explanation.colors),
         ),
         part_ll=(mixture.log_likelihood * weight).sum(1).mean(),
         deformation=explanation.votes.deformation,

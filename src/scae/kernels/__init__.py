@@ -4,19 +4,12 @@ import ctypes
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from importlib.util import find_spec
 
 import torch
 
 # Parameters of glibc's mallopt: see `man mallopt`.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 MAX_BYTES = 1 << 30
-
-
-@cache
-def available() -> bool:
-    """Whether numba is installed; without it everything runs its plain twin."""
-    return find_spec("numba") is not None
 
 
 @cache

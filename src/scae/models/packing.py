@@ -12,8 +12,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from scae import kernels
-
 
 @dataclass(frozen=True)
 class Packing:
@@ -48,7 +46,7 @@ class Packing:
 def packing_of(
     x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None
 ) -> Packing | None:
-    """A packing where it is exact and there is a kernel for it; None for the plain path.
+    """A packing where it is exact and its kernel applies; None for the plain path.
 
     Soft presences take the plain path, and so do GPUs, other types and `torch.compile`.
     """
@@ -58,7 +56,6 @@ def packing_of(
         or not presence.numel()
         or torch.compiler.is_compiling()
         or any(t.device.type != "cpu" or t.dtype != torch.float32 for t in (x, presence))
-        or not kernels.available()
         or not ((presence == 0) | (presence == 1)).all()
     ):
         return None

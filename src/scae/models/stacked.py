@@ -20,7 +20,7 @@ from scae.models.object_decoder import (
 from scae.models.part_encoder import PartCapsules, PartEncoder
 from scae.models.set_transformer import SetTransformer
 from scae.models.templates import Templates, sobel_target
-from scae.rendering import PixelMixture
+from scae.rendering import PixelMixture, image_log_likelihood
 
 RenderFrom = Literal["parts", "winner", "soft"]
 
@@ -173,9 +173,8 @@ class StackedCapsuleAutoencoder(nn.Module):
         """log p(y) + log p(x) of each image, the unsupervised score of section 2.4."""
         explanation = self.explain(image)
         parts = explanation.parts
-        pixels = self.templates.log_likelihood(
-            self.target(image), parts.pose, parts.presence, explanation.colors
-        )
+        scene = self.templates.scene(parts.pose, parts.presence, explanation.colors)
+        pixels = image_log_likelihood(self.target(image), scene)
         return pixels + (explanation.mixture.log_likelihood * parts.presence).sum(1)
 
     def reconstruct(

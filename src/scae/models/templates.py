@@ -11,10 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from scae import rendering
 from scae.config import StackedConfig
 from scae.models.layers import glorot_uniform_, linear, orthogonal_templates
-from scae.rendering import PixelMixture, Scene
+from scae.rendering import PixelMixture, Scene, render
 
 COLOR_HIDDEN = 32
 MIN_SIGMA = 1e-4
@@ -101,10 +100,10 @@ class Templates(nn.Module):
             color = color + RELU1_COLOR_SHIFT
         return NONLINEARITY[self.config.color_nonlinearity](color)
 
-    def temperature(self) -> Float[Tensor, ""] | None:
-        """Temperature of the coupled alpha, None where alpha is learned."""
+    def temperature(self) -> Float[Tensor, ""]:
+        """Temperature of the coupled alpha; 1 where there is none."""
         if self.config.alpha == "learned" or self.config.image_mixture == "printed":
-            return None
+            return self.logits.new_ones(())
         return F.softplus(self.temperature_logit + 0.5) + MIN_TEMPERATURE
 
     def background_component(self) -> tuple[Tensor, Tensor] | None:
@@ -112,36 +111,15 @@ class Templates(nn.Module):
         if self.config.image_mixture == "printed":
             return None
         value = self.background.sigmoid()
-        temperature = self.temperature()
-        if temperature is not None:
-            return value, value / temperature
+        if self.config.alpha == "coupled":
+            return value, value / self.temperature()
         return value, F.softplus(self.background_logit)
 
-    def sigma(self) -> Float[Tensor, ""] | float:
+    def sigma(self) -> Float[Tensor, ""]:
         """Standard deviation of a pixel."""
         if self.config.learn_sigma:
             return F.softplus(self.sigma_logit) + MIN_SIGMA
-        return self.config.sigma
-
-    def log_likelihood(
-        self,
-        target: Float[Tensor, "batch channels height width"],
-        pose: Float[Tensor, "batch parts 2 3"],
-        presence: Float[Tensor, "batch parts"],
-        colors: Float[Tensor, "batch parts channels"],
-    ) -> Float[Tensor, "batch"]:
-        """log p(y) of eq. 10 for each image."""
-        return rendering.image_log_likelihood(target, **self._scene(pose, presence, colors))
-
-    def mean_log_likelihood(
-        self,
-        target: Float[Tensor, "batch channels height width"],
-        pose: Float[Tensor, "batch parts 2 3"],
-        presence: Float[Tensor, "batch parts"],
-        colors: Float[Tensor, "batch parts channels"],
-    ) -> Float[Tensor, ""]:
-        """Mean of log p(y) over the batch: what training needs, by the fastest path."""
-        return rendering.mean_image_log_likelihood(target, **self._scene(pose, presence, colors))
+        return self.logits.new_full((), self.config.sigma)
 
     def render(
         self,
@@ -150,9 +128,15 @@ class Templates(nn.Module):
         colors: Float[Tensor, "batch parts channels"],
     ) -> PixelMixture:
         """The pixel mixture itself: transformed templates, mixing weights, mean and mode."""
-        return rendering.render(**self._scene(pose, presence, colors), size=self.config.image_size)
+        return render(self.scene(pose, presence, colors), self.config.image_size)
 
-    def _scene(self, pose: Tensor, presence: Tensor, colors: Tensor) -> Scene:
+    def scene(
+        self,
+        pose: Float[Tensor, "batch parts 2 3"],
+        presence: Float[Tensor, "batch parts"],
+        colors: Float[Tensor, "batch parts channels"],
+    ) -> Scene:
+        """What `scae.rendering` draws or scores: these parts in the model's own way."""
         return Scene(
             pose=pose,
             presence=presence,
@@ -162,7 +146,6 @@ class Templates(nn.Module):
             background=self.background_component(),
             temperature=self.temperature(),
             sigma=self.sigma(),
-            form=self.config.image_mixture,
         )
 
 

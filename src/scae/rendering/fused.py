@@ -2,7 +2,6 @@
 
 import logging
 import time
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.config import Form
 from scae.kernels import run_blocks
-from scae.rendering import plain, sweep
+from scae.rendering import sweep
 from scae.rendering.coverage import PAD
 
 BLOCKS = 16
@@ -64,6 +62,8 @@ def _exponentials_are_safe(
 
 
 def sweep_batch(
+    printed: bool,
+    with_gradients: bool,
     target: Float[Tensor, "batch channels height width"],
     pose: Float[Tensor, "batch parts 2 3"],
     presence: Float[Tensor, "batch parts"],
@@ -71,8 +71,6 @@ def sweep_batch(
     colours: Float[Tensor, "batch parts channels"],
     alpha: Float[Tensor, "parts template_height template_width"] | None,
     scalars: Float[Tensor, "4"],
-    printed: bool,
-    with_gradients: bool,
 ) -> tuple[Float[Tensor, " batch"], Gradients]:
     """Per-image log-likelihoods (float64) and the gradients of their sum.
 
@@ -118,86 +116,29 @@ def sweep_batch(
     return torch.from_numpy(value), gradients
 
 
-def _plain(
-    printed: bool,
-    target: Tensor,
-    pose: Tensor,
-    presence: Tensor,
-    templates: Tensor,
-    colours: Tensor,
-    alpha: Tensor | None,
-    scalars: Tensor,
-) -> Tensor:
-    """The same mean by the plain path, from the fused path's arguments."""
-    value, logit, precision, sharpness = scalars.unbind()
-    background = None if printed else (value, logit)
-    form: Form = "printed" if printed else "released"
-    return plain.image_log_likelihood(
-        target,
-        pose=pose,
-        presence=presence,
-        templates=templates,
-        colours=colours,
-        alpha=alpha,
-        background=background,
-        temperature=sharpness.reciprocal(),
-        sigma=precision.rsqrt(),
-        form=form,
-    ).mean()
-
-
 class MeanLogLikelihood(torch.autograd.Function):
     """Mean over the batch. The value is a scalar, so backward only scales stored gradients."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        target: Tensor,
-        pose: Tensor,
-        presence: Tensor,
-        templates: Tensor,
-        colours: Tensor,
-        alpha: Tensor | None,
-        scalars: Tensor,
-        printed: bool,
-    ) -> Tensor:
-        inputs = (pose, presence, templates, colours, alpha, scalars)
-        value, gradients = sweep_batch(target, *inputs, printed, True)
-        ctx.printed = printed
-        ctx.save_for_backward(target, *inputs, *gradients)
+    def forward(ctx: Any, printed: bool, target: Tensor, *inputs: Any) -> Tensor:
+        value, gradients = sweep_batch(printed, True, target, *inputs)
+        ctx.save_for_backward(*gradients)
         return value.mean().to(target.dtype)
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> Gradients:
-        target, *inputs = ctx.saved_tensors[:7]
-        gradients = ctx.saved_tensors[7:]
-        if torch.is_grad_enabled():  # create_graph=True: differentiate the plain twin instead
-            value = _plain(ctx.printed, *ctx.saved_tensors[:7])
-            wanted = [x for x in inputs if x is not None and x.requires_grad]
-            found = iter(
-                torch.autograd.grad(
-                    value, wanted, upstream[0], create_graph=True, materialize_grads=True
-                )
-            )
-            scaled = [next(found) if x is not None and x.requires_grad else None for x in inputs]
-        else:
-            scale = upstream[0] / len(target)
-            scaled = [None if g is None else g * scale for g in gradients]
-        return (None, *scaled, None)
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> Gradients:
+        scale = upstream / len(ctx.saved_tensors[0])
+        return (None, None, *(None if g is None else g * scale for g in ctx.saved_tensors))
 
 
-@cache
-def warm_up(dtype: torch.dtype = torch.float32) -> None:
-    """Compile the kernel, or read it from numba's cache on disk, before it is first needed."""
+def warm_up() -> None:
+    """Compile the kernel, or read it from numba's cache on disk, saying so in the log."""
     logger.info("Preparing the renderer; on first use this compiles for 10 to 20 seconds.")
     start = time.perf_counter()
-
-    def ones(*shape: int) -> Tensor:
-        return torch.ones(shape, dtype=dtype)
-
-    pose = torch.eye(2, 3, dtype=dtype).expand(1, 1, 2, 3)
+    one = torch.ones(1, 1, 1)
     sweep_batch(
-        ones(1, 1, 2, 2), pose, ones(1, 1), ones(1, 1, 2, 2), ones(1, 1, 1), None, ones(4),
-        False, True,
+        False, True, torch.ones(1, 1, 2, 2), torch.eye(2, 3).expand(1, 1, 2, 3), one[0],
+        torch.ones(1, 1, 2, 2), one, None, torch.ones(4),
     )  # fmt: skip
     logger.info("The renderer is ready after %.1f s.", time.perf_counter() - start)
