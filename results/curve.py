@@ -22,9 +22,10 @@ import torch
 from scae import config, files
 from scae.config import ConstellationExperiment, Experiment
 from scae.data import load_images, load_scenes
-from scae.evaluation import presences, segment, segmentation_error
+from scae.evaluation import segmentation_error
 from scae.evaluation.clustering import fit_probe, lin_match
 from scae.evaluation.evaluate import SCENES_SEED
+from scae.inference import presences, segment
 from scae.models import (
     CapsuleModel,
     ConstellationAutoencoder,

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from scae import config, files
-from scae.api import load_model, wrap
+from scae.api import load, wrap
 from scae.config import ConstellationExperiment, Experiment
 from scae.data import load_images, load_scenes
 from scae.evaluation import evaluate
@@ -49,7 +49,7 @@ def record(
     note: str = "",
 ) -> dict[str, Any]:
     """Score the weights in a folder, made of those of a run, and write the run's JSON."""
-    loaded = load_model(weights)
+    loaded = load(weights)
     experiment = loaded.experiment
     evaluation = evaluate(loaded.model, experiment, data_dir=data_dir)
     evaluation["dataset"] = Path(evaluation["dataset"]).name
@@ -141,7 +141,7 @@ def resave(run: Path, name: str) -> tuple[Path, str]:
 
 def ship(run: Path, data_dir: Path | None = None) -> Path:
     """Put a run's weights and clusters into the package; half precision is half the download."""
-    loaded = load_model(run)
+    loaded = load(run)
     experiment, state = load_weights(run / WEIGHTS)
     target = SHIPPED / experiment.name
     target.mkdir(parents=True, exist_ok=True)

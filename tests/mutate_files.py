@@ -30,7 +30,7 @@ from PIL import Image
 
 import data_files
 from scae import config
-from scae.api.loading import load_model
+from scae.api.loading import load
 from scae.config import SetTransformerConfig
 from scae.data import readers
 from scae.data.folder import MAX_PIXELS, read_image
@@ -147,7 +147,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Any], Check]] = {
     ),
     "safetensors": (
         "a.safetensors",
-        load_model,
+        load,
         lambda found: found.model.config == found.experiment.model,
     ),
     "checkpoint": ("a.ckpt", read_checkpoint, lambda found: isinstance(found, dict)),

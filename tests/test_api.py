@@ -8,9 +8,8 @@ import pytest
 import torch
 
 import scae
-from scae.api import load_model
 from scae.errors import ScaeError
-from scae.weights_file import load_weights, save_weights, write_state
+from scae.weights_file import save_weights
 from small_models import image_capsules, point_capsules
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (3, 14, 12), dtype=np.uint8)
@@ -210,31 +209,7 @@ def test_a_saved_model_is_loaded_by_path(tmp_path: Any) -> None:
     assert isinstance(again, type(model)) and str(tmp_path) in repr(again)
     assert np.array_equal(again.presences(IMAGES).prior, model.presences(IMAGES).prior)
     assert again.experiment == model.experiment
-    loaded = load_model(str(path))
+    loaded = scae.load(str(path))
     assert loaded.folder == tmp_path and not loaded.model.training
     floor = float(loaded.model.object_decoder.min_scale)
     assert floor == pytest.approx(model.model.config.min_scale)
-
-
-def test_weights_that_do_not_fit_are_refused_before_memory_is_taken(tmp_path: Any) -> None:
-    model = image_capsules()
-    path = tmp_path / "weights.safetensors"
-    save_weights(model.model, model.experiment, path)
-    _, state = load_weights(path)
-    huge = replace(model.experiment, model=replace(model.experiment.model, parts=2**20))
-    write_state(state, huge, path)
-    with pytest.raises(ScaeError, match="do not fit the model they describe"):
-        load_model(path)
-    write_state({"unknown": torch.zeros(1)}, model.experiment, path)
-    with pytest.raises(ScaeError, match="do not fit"):
-        load_model(path)
-    path.write_bytes(b"not a file of tensors")
-    with pytest.raises(ScaeError, match="not a readable safetensors file"):
-        load_model(tmp_path)
-
-
-def test_unknown_models_are_named(tmp_path: Any) -> None:
-    with pytest.raises(ScaeError, match="There is no model 'nowhere'"):
-        scae.load("nowhere")
-    with pytest.raises(ScaeError, match=r"holds no weights\.safetensors"):
-        scae.load(tmp_path)

@@ -17,7 +17,8 @@ from scae.config import (
 )
 from scae.data import ImageData, Scenes
 from scae.errors import ScaeError
-from scae.evaluation import evaluate, evaluate_images, evaluate_scenes, presences
+from scae.evaluation import evaluate, evaluate_images, evaluate_scenes
+from scae.inference import presences
 from scae.models import ConstellationAutoencoder, ObjectPresences, StackedCapsuleAutoencoder
 from small_models import IMAGES, POINTS
 
@@ -39,7 +40,7 @@ class Quadrants(StackedCapsuleAutoencoder):
 class Sides(ConstellationAutoencoder):
     """Points on the right belong to object 1."""
 
-    def segment(self, points: Tensor, presence: Tensor, mark_dummy: bool = False) -> Tensor:
+    def segment(self, points: Tensor, presence: Tensor) -> Tensor:
         return torch.where(presence > 0.5, (points[..., 0] > 0).long(), -1)
 
 

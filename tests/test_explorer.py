@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from explorer_pages import BASE, TOKEN, client, pixels, question, random_model, some_digit
-from scae.api import load_model
+from scae.api import load
 from scae.errors import ScaeError
 from scae.explorer.app import MAX_BODY, PAGE, listen
 from scae.geometry import compose
@@ -18,13 +18,13 @@ from scae.geometry import compose
 
 @pytest.fixture(scope="module")
 def images():
-    loaded = load_model("mnist")
+    loaded = load("mnist")
     return loaded.model, client(loaded)
 
 
 @pytest.fixture(scope="module")
 def points():
-    loaded = load_model("constellation")
+    loaded = load("constellation")
     return loaded.model, client(loaded)
 
 
@@ -33,7 +33,7 @@ def as_batch(picture: np.ndarray) -> torch.Tensor:
 
 
 def test_no_answer_without_the_token():
-    stranger = client(load_model("constellation"), token=None)
+    stranger = client(load("constellation"), token=None)
     assert stranger.get("/api/model").status_code == 401
     assert stranger.post("/api/explain", json={"points": []}).status_code == 401
     assert stranger.get("/api/model", headers={"authorization": "Bearer no"}).status_code == 401
@@ -42,7 +42,7 @@ def test_no_answer_without_the_token():
 
 
 def test_the_first_visit_gives_a_strict_cookie():
-    visitor = client(load_model("constellation"), token=None)
+    visitor = client(load("constellation"), token=None)
     answer = visitor.get("/", params={"token": TOKEN}, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"].lower()
@@ -201,7 +201,7 @@ def test_other_sizes_and_colours(shape):
 
 
 def test_pictures_to_pick():
-    ask = client(load_model("digits"))
+    ask = client(load("digits"))
     about = ask.get("/api/model").json()
     assert (about["dataset"], about["strokes"]) == ("digits", True)
     picture = ask.get("/api/example?index=3").json()

@@ -27,7 +27,7 @@ import scae
 from data_files import refuse
 from mutate_files import peak_mb
 from scae import config
-from scae.api.loading import load_model
+from scae.api.loading import load
 from scae.data.folder import read_image
 from scae.data.readers import (
     UNCHECKED_BYTES,
@@ -130,8 +130,8 @@ HUGE = 2**20
 MANY = [1] * 100_000
 HOSTILE: dict[str, tuple[Write, Callable[[Path], object]]] = {
     # Code.
-    "weights.safetensors": (lambda path, evil: torch.save({"w": evil}, path), load_model),
-    "model.safetensors": (lambda path, evil: path.write_bytes(pickle.dumps(evil)), load_model),
+    "weights.safetensors": (lambda path, evil: torch.save({"w": evil}, path), load),
+    "model.safetensors": (lambda path, evil: path.write_bytes(pickle.dumps(evil)), load),
     "a.npz": (lambda path, evil: np.savez(path, images=np.array([evil], object)), read_arrays),
     "b.npy": (lambda path, evil: np.save(path, np.array([evil], object)), read_arrays),
     "c.npy": (lambda path, evil: path.write_bytes(pickle.dumps(evil)), read_arrays),
@@ -147,15 +147,15 @@ HOSTILE: dict[str, tuple[Write, Callable[[Path], object]]] = {
     "j.tar.gz": (write_bomb, read_cifar),
     "l.mat": (write_bomb, read_svhn_file),
     # Lying headers.
-    "m.safetensors": (safetensors_that(tensor([HUGE, HUGE], 8)), load_model),
-    "n.safetensors": (safetensors_that(tensor([HUGE, HUGE], 4 * HUGE**2)), load_model),
-    "o.safetensors": (safetensors_that(b"{}", 2**63), load_model),
-    "p.safetensors": (safetensors_that(b"[" * 10_000), load_model),
-    "q.safetensors": (lambda path, _: weights_of_a_model(path, objects=HUGE), load_model),
-    "r.safetensors": (lambda path, _: weights_of_a_model(path, template_size=HUGE), load_model),
+    "m.safetensors": (safetensors_that(tensor([HUGE, HUGE], 8)), load),
+    "n.safetensors": (safetensors_that(tensor([HUGE, HUGE], 4 * HUGE**2)), load),
+    "o.safetensors": (safetensors_that(b"{}", 2**63), load),
+    "p.safetensors": (safetensors_that(b"[" * 10_000), load),
+    "q.safetensors": (lambda path, _: weights_of_a_model(path, objects=HUGE), load),
+    "r.safetensors": (lambda path, _: weights_of_a_model(path, template_size=HUGE), load),
     "s.safetensors": (
         lambda path, _: weights_of_a_model(path, cnn_channels=MANY, cnn_strides=MANY),
-        load_model,
+        load,
     ),
 }
 

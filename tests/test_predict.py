@@ -11,12 +11,13 @@ import pytest
 import torch
 from PIL import Image
 
-from scae.api import Loaded, load_model
+from scae.api import Loaded, load
 from scae.config import ImageDataConfig
 from scae.data import from_arrays
 from scae.errors import ScaeError
-from scae.evaluation import fit_kmeans, presences
+from scae.evaluation import fit_kmeans
 from scae.gallery import GALLERY, write_gallery
+from scae.inference import presences
 from scae.prediction import CLUSTERS, keep_clusters, predict, read_clusters
 from scae.weights_file import save_weights
 from small_models import IMAGE_EXPERIMENT, image_capsules, point_capsules
@@ -31,7 +32,7 @@ def run(tmp_path: Path) -> Loaded:
     data = ImageDataConfig(name=str(tmp_path / "train.npz"))
     experiment = replace(IMAGE_EXPERIMENT, data=data)
     save_weights(image_capsules().model, experiment, tmp_path / "weights.safetensors")
-    return load_model(tmp_path)
+    return load(tmp_path)
 
 
 def clusters_of(loaded: Loaded, data: object) -> list[object]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scae import config
-from scae.api import Capsules, PointCapsules, load_model, shipped
+from scae.api import Capsules, PointCapsules, load, shipped
 from scae.data import load_images
 from scae.errors import ScaeError
 from scae.evaluation import evaluate, score_clusters
@@ -40,7 +40,7 @@ def test_runs_of_older_versions_are_saved_with_the_present_preset(tmp_path: Path
     (tmp_path / "metrics.csv").write_text("step,seconds\n1,9\n7,1800\n")
     save_weights(build(experiment.model), experiment, tmp_path / "weights.safetensors")
     folder, note = record().resave(tmp_path, "digits")
-    training = load_model(folder).experiment.training
+    training = load(folder).experiment.training
     assert (training.seed, training.steps, note) == (3, 7, "present preset")
     assert record().made_with(tmp_path)["hours"] == 0.5
     with pytest.raises(SystemExit, match="is not what made"):
@@ -51,7 +51,7 @@ def test_runs_of_older_versions_are_saved_with_the_present_preset(tmp_path: Path
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_weights_have_their_recorded_scores(name: str) -> None:
     """The mean presences of 500 examples to 1e-3; the first score, of 2 000 examples, to 4 %."""
-    loaded, folder = load_model(name), shipped()[name]
+    loaded, folder = load(name), shipped()[name]
     seed = loaded.experiment.training.seed
     result = json.loads((RESULTS / f"{name}-seed{seed}.json").read_text())
     try:

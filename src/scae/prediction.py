@@ -23,9 +23,10 @@ from scae.config import ConstellationExperiment, ImageDataConfig
 from scae.data import ImageData, check_fits, from_arrays, load_images, load_scenes
 from scae.data.folder import SUFFIXES, read_image, stack_images
 from scae.errors import ScaeError
-from scae.evaluation import fit_kmeans, presences, segment
+from scae.evaluation import fit_kmeans
 from scae.evaluation.evaluate import GENERATED, MAX_SCENES, SCENES_SEED
 from scae.gallery import GALLERY, write_gallery
+from scae.inference import presences, segment
 from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
 from scae.weights_file import read_tensors
 

@@ -2,7 +2,7 @@
 
 from scae.api.arrays import Loaded, Presences
 from scae.api.images import ImageCapsules, ImageExplanation, Objects, Parts, Reconstructions
-from scae.api.loading import Capsules, find_weights, load, load_model, shipped, wrap
+from scae.api.loading import Capsules, load, shipped, wrap
 from scae.api.points import PointCapsules, PointExplanation, PointObjects
 
 __all__ = [
@@ -17,9 +17,7 @@ __all__ = [
     "PointObjects",
     "Presences",
     "Reconstructions",
-    "find_weights",
     "load",
-    "load_model",
     "shipped",
     "wrap",
 ]

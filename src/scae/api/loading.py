@@ -34,7 +34,7 @@ def load(name_or_path: str | Path, device: str = "cpu") -> Capsules:
     It is the name of a shipped model (``scae.load("mnist")``), a run folder or a
     weights file. A folder in the way of a name is reached as ``./mnist``.
     """
-    path = find_weights(name_or_path)
+    path = _find_weights(name_or_path)
     experiment, state = load_weights(path)
     try:
         # A file may claim a model of any size: it is refused before memory is taken.
@@ -52,9 +52,6 @@ def load(name_or_path: str | Path, device: str = "cpu") -> Capsules:
     return wrap(model, experiment, device, path.parent)
 
 
-load_model = load
-
-
 def wrap(
     model: CapsuleModel, experiment: Experiment, device: str = "cpu", folder: Path | None = None
 ) -> Capsules:
@@ -63,7 +60,7 @@ def wrap(
     return kind(model.to(device).eval(), experiment, folder)
 
 
-def find_weights(name_or_path: str | Path) -> Path:
+def _find_weights(name_or_path: str | Path) -> Path:
     """The weights file that a name, run folder or path stands for."""
     if isinstance(name_or_path, str) and name_or_path in shipped():
         return shipped()[name_or_path] / WEIGHTS

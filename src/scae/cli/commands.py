@@ -59,10 +59,10 @@ def evaluate(
         limit: Score only this many images of each split, or scenes.
         seed: Seed of k-means, or of the scenes that are scored.
     """
-    from scae.api import load_model
+    from scae.api import load
     from scae.evaluation import evaluate
 
-    loaded = load_model(model)
+    loaded = load(model)
     score = partial(evaluate, seed=seed, limit=limit)
     scores = score(loaded.model, loaded.experiment, dataset, data)
     return Answer(scores, score_table(loaded.experiment, scores))
@@ -89,10 +89,10 @@ def predict(
         seed: Seed of k-means.
         strict: Refuse a folder with images that cannot be read, instead of leaving them out.
     """
-    from scae.api import load_model
+    from scae.api import load
     from scae.prediction import predict
 
-    found = predict(load_model(model), data, clusters=clusters, seed=seed, strict=strict)
+    found = predict(load(model), data, clusters=clusters, seed=seed, strict=strict)
     _, *gallery = found.write(out)
     sizes = ", ".join(f"{group}: {size}" for group, size in found.sizes.items())
     lines = [f"{len(found.rows)} rows in {out} ({sizes})", *map(str, gallery), found.note]
@@ -111,11 +111,11 @@ def figures(
         out: Folder to write to; default: the run's own folder figures, or ./figures-NAME.
         only: Names of the figures to draw; default: all that apply to the model.
     """
-    from scae.api import load_model, shipped
+    from scae.api import load, shipped
     from scae.figures import make_figures
     from scae.report import write_report
 
-    loaded = load_model(model)
+    loaded = load(model)
     # Shipped models live in the installed package, which is no place to write to.
     run = None if model in shipped() else loaded.folder
     folder = run / "figures" if run else Path(f"figures-{loaded.experiment.name}")
@@ -140,10 +140,10 @@ def explore(
         port: Port to listen on; 0 takes a free one.
         browser: Open the page in the browser.
     """
-    from scae.api import load_model
+    from scae.api import load
     from scae.explorer import serve
 
-    serve(load_model(model), host, port, browser, data)
+    serve(load(model), host, port, browser, data)
 
 
 def export(model: Model, out: Path | None = None) -> Answer:
@@ -152,10 +152,10 @@ def export(model: Model, out: Path | None = None) -> Answer:
     Args:
         out: File to write; default: NAME.onnx.
     """
-    from scae.api import load_model
+    from scae.api import load
     from scae.export import export
 
-    loaded = load_model(model)
+    loaded = load(model)
     path = export(loaded, out or Path(loaded.experiment.name.replace("/", "-") + ".onnx"))
     return Answer({"file": path}, f"Wrote {path}")
 

@@ -4,11 +4,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from scae.evaluation import evaluation_mode, match_clusters
+from scae.evaluation import match_clusters
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
 from scae.geometry import transform_points
-from scae.models import ConstellationAutoencoder
+from scae.models import ConstellationAutoencoder, evaluation_mode
 
 PRESENT = 0.5
 EDGE = 1.18

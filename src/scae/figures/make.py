@@ -16,8 +16,6 @@ from scae.data import NAMES, ImageData, Scenes, load_images, load_scenes
 from scae.data.images import unit_floats
 from scae.diagnostics import diagnose, symptoms
 from scae.errors import ScaeError, did_you_mean
-from scae.evaluation import evaluation_mode
-from scae.evaluation import presences as object_presences
 from scae.figures import style
 from scae.figures.constellations import constellations_figure
 from scae.figures.curves import Metrics, curves_figure
@@ -27,7 +25,8 @@ from scae.figures.style import CaptionedFigure
 from scae.figures.sweep import sweep_figure
 from scae.figures.templates import templates_figure
 from scae.figures.usage import confusion_figure, usage_figure
-from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder
+from scae.inference import presences as object_presences
+from scae.models import ConstellationAutoencoder, StackedCapsuleAutoencoder, evaluation_mode
 from scae.training import read_metrics
 
 FIGURE_LIST = "figures.json"

@@ -5,11 +5,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.evaluation import evaluation_mode
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
 from scae.figures.templates import most_ink, strokes, tint
-from scae.models import StackedCapsuleAutoencoder
+from scae.models import StackedCapsuleAutoencoder, evaluation_mode
 
 SIDE, PITCH, ROW, LEFT, TOP, GAP = 0.74, 0.8, 0.95, 0.12, 0.34, 0.12
 """Inches: side of an image, distance of columns and rows, margins, gap between groups."""

@@ -7,12 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.evaluation import evaluation_mode
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
 from scae.figures.templates import most_ink, strokes, tint
 from scae.geometry import compose, similarity
-from scae.models import StackedCapsuleAutoencoder
+from scae.models import StackedCapsuleAutoencoder, evaluation_mode
 
 SIDE, PITCH, ROW, LEFT, TOP = 1.0, 1.06, 1.22, 1.55, 0.16
 """Inches: side of a picture, distance of columns and rows, edges of the first step."""

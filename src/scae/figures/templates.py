@@ -7,10 +7,9 @@ import torch
 from jaxtyping import Float
 from matplotlib.colors import to_rgb
 
-from scae.evaluation import evaluation_mode
 from scae.figures import style
 from scae.figures.style import CaptionedFigure
-from scae.models import StackedCapsuleAutoencoder
+from scae.models import StackedCapsuleAutoencoder, evaluation_mode
 from scae.rendering.plain import PixelMixture
 
 SIDE, PITCH, ROW = 0.84, 0.9, 1.08

@@ -119,7 +119,7 @@ def reproduce_figure(
 
     Returns the files and the models that would belong to it but are not shipped.
     """
-    from scae.api import load_model, shipped
+    from scae.api import load, shipped
     from scae.figures import make_figures
 
     figure, models = FIGURES[name]
@@ -127,7 +127,7 @@ def reproduce_figure(
     for model in models:
         if model in shipped():
             folder = Path(out) / "figures" / model
-            drawn += make_figures(load_model(model), folder, data_dir, names=[figure])
+            drawn += make_figures(load(model), folder, data_dir, names=[figure])
     return drawn, [model for model in models if model not in shipped()]
 
 
