@@ -9,7 +9,8 @@ import pytest
 import data_files
 from data_files import refuse
 from scae.cli import main
-from scae.data import DATASETS, dataset_status, datasets, download, load_images
+from scae.data import dataset_status, datasets, download, load_images
+from scae.data.datasets import DATASETS
 
 Served = tuple[dict[str, bytes], list[str]]
 

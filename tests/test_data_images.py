@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from data_files import refuse
-from scae.data import from_arrays, image_array
+from scae.data import from_arrays
+from scae.data.images import image_array
 from scae.data.transforms import affine_style, pad_and_shift, resize, warp
 
 RNG = np.random.default_rng(0)

@@ -4,8 +4,8 @@
 batches as a pure function of (seed, step).
 """
 
-from scae.data.datasets import DATASETS, NAMES, dataset_status, download
-from scae.data.images import ImageData, from_arrays, image_array
+from scae.data.datasets import NAMES, dataset_status, download
+from scae.data.images import ImageData, from_arrays
 from scae.data.loaders import (
     Batches,
     ConstellationBatches,
@@ -19,7 +19,6 @@ from scae.data.loaders import (
 from scae.data.points import Scenes, load_points, read_points
 
 __all__ = [
-    "DATASETS",
     "NAMES",
     "Batches",
     "ConstellationBatches",
@@ -31,7 +30,6 @@ __all__ = [
     "dataset_status",
     "download",
     "from_arrays",
-    "image_array",
     "load_images",
     "load_points",
     "load_scenes",
