@@ -34,14 +34,15 @@ CIFAR10_RECORD = 1 + 3 * 32 * 32
 # Names of arrays in numpy files: images and their labels.
 KEYS = (("images", "labels"), ("x", "y"), ("X", "y"), ("data", "targets"), ("arr_0", "arr_1"))
 
-# Of MATLAB files: kinds of elements that hold numbers, and the class of structures.
-MAT_NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
-MAT_NUMBERS |= {12: "i8", 13: "u8"}
-MAT_COMPRESSED, MAT_STRUCTURE = 15, 2
+# Of MATLAB files: kinds of elements that hold numbers or text; classes of matrices (cells,
+# structures, text and numbers); how many elements stand before those nested in cells, structures.
+MAT_LEAVES = {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}
+MAT_CLASSES = {1, 2, 4, *range(6, 16)}
+MAT_NESTED = {1: 3, 2: 5}
+MAT_MATRIX, MAT_COMPRESSED = 14, 15
 
 Pixels = UInt8[np.ndarray, "images channels height width"]
 Labels = Int64[np.ndarray, " images"]
-Bytes = bytes | memoryview
 
 
 @contextmanager
@@ -99,55 +100,52 @@ def read_mnist(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     return images[:, None], whole_labels(read_idx(paths[1], 1), f"File {paths[1]}", len(images), 9)
 
 
-def read_mat(path: Path) -> dict[str, Any]:
-    """Arrays of numbers, and structures as dictionaries, of a MATLAB file (version 5).
+def read_mat(path: Path, *names: str) -> dict[str, Any]:
+    """Variables of a MATLAB file (version 5)."""
+    from scipy.io import loadmat
+
+    content = path.read_bytes()
+    _check_mat(path, memoryview(content)[128:], ">" if content[126:128] == b"MI" else "<")
+    found: dict[str, Any] = loadmat(io.BytesIO(content), variable_names=names or None)
+    return found
+
+
+def _check_mat(path: Path, data: memoryview, order: str, leaves: int = 0) -> int:
+    """Number of elements in `data`: `leaves` numbers or texts, then only matrices.
 
     Scipy's compiled reader trusts the kinds of elements: a wrong one ends the process.
     """
-    content = path.read_bytes()
-    order = ">" if content[126:128] == b"MI" else "<"
-    matrices = []
-    for kind, data in _elements(memoryview(content)[128:], order):
-        inner = unpack(path, data) if kind == MAT_COMPRESSED else None
-        matrices += [data] if inner is None else [m for _, m in _elements(inner, order)]
-    named = (_matrix(matrix, order) for matrix in matrices)
-    return {name: value for name, value in named if value is not None}
-
-
-def _elements(data: Bytes, order: str) -> Iterator[tuple[int, Bytes]]:
-    """Kind and content of each element: a tag of both numbers, the content, padding."""
-    at = 0
+    at = number = 0
     while at < len(data):
         kind, size = struct.unpack_from(f"{order}2I", data, at)
-        start, at = at + 8, at + 8 + size + (0 if kind == MAT_COMPRESSED else -size % 8)
+        start, at = at + 8, at + 8 + size
         if kind >> 16:  # up to four bytes stand in the tag itself
-            kind, size, start, at = kind & 0xFFFF, kind >> 16, start - 4, start
-        if start + size > len(data):
-            raise ValueError(f"an element of {size} bytes is cut short")
-        yield kind, data[start : start + size]
-
-
-def _matrix(data: Bytes, order: str) -> tuple[str, Any]:
-    """Name and value of a matrix; None if it is neither numbers nor a structure."""
-    if not data:
-        return "", None
-    (_, flags), (_, shape), (_, name), (kind, content), *more = _elements(data, order)
-    value: Any = None
-    if flags[0 if order == "<" else 3] == MAT_STRUCTURE:  # width of the names, names, values
-        width = int.from_bytes(content, "little" if order == "<" else "big")
-        keys = np.frombuffer(more[0][1], f"S{width}").astype(str)
-        values = (_matrix(field, order)[1] for _, field in more[1:])
-        value = dict(zip(keys.tolist(), values, strict=True))
-    elif kind in MAT_NUMBERS:
-        dimensions = np.frombuffer(shape, f"{order}i4")
-        value = np.frombuffer(content, order + MAT_NUMBERS[kind]).reshape(dimensions, order="F")
-    return bytes(name).decode("latin-1"), value
+            kind, size, at = kind & 0xFFFF, 0, start
+        inner, number = data[start : start + size], number + 1
+        if len(inner) != size or (kind in MAT_LEAVES) != (number <= leaves):
+            raise ValueError(f"element {number} is of kind {kind} and has {len(inner)} bytes")
+        if kind == MAT_COMPRESSED and leaves == 0:
+            _check_mat(path, memoryview(unpack(path, inner)), order)
+        elif kind in MAT_LEAVES:
+            at += -size % 8
+        elif kind != MAT_MATRIX or size % 8:
+            raise ValueError(f"element {number} is of kind {kind} and has {size} bytes")
+        elif size:  # a matrix starts with its flags
+            first, length, flags = struct.unpack_from(f"{order}3I", inner)
+            numbers = 4 + bool(flags & 0x800)  # complex ones have two parts
+            wanted = MAT_NESTED.get(flags & 0xFF, numbers)
+            found = _check_mat(path, inner, order, wanted)
+            if (first, length) != (6, 8) or flags & 0xFF not in MAT_CLASSES or found < wanted:
+                raise ValueError(f"element {number} is no matrix of numbers, cells or fields")
+            if wanted == numbers and found > wanted:
+                raise ValueError(f"element {number} has more than its numbers")
+    return number
 
 
 def read_svhn(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     """Cropped digits: `X` (32, 32, 3, images) and `y`, where digit 0 has the label 10."""
     with reading(paths[0], "a MATLAB file with X and y"):
-        found = read_mat(paths[0])
+        found = read_mat(paths[0], "X", "y")
         # (row, column, channel, image) to (image, channel, row, column)
         images, labels = found["X"].transpose(3, 2, 0, 1), found["y"]
         if images.shape[1:] != (3, 32, 32) or images.dtype != np.uint8:
@@ -165,12 +163,14 @@ def read_affnist(paths: Sequence[Path], split: str) -> tuple[Pixels, Labels]:
     images, labels = [], []
     for path in paths:
         with reading(path, "a MATLAB file with affNISTdata"):
-            data = read_mat(path)["affNISTdata"]
-            pixels = data["image"]
+            data = read_mat(path, "affNISTdata")["affNISTdata"]
+            pixels = data["image"].item()
             if pixels.dtype != np.uint8:
                 raise ValueError(f"image is {pixels.dtype}")
             images.append(pixels.T.reshape(-1, 1, 40, 40))
-            labels.append(whole_labels(data["label_int"], f"File {path}", pixels.shape[1], 9))
+            labels.append(
+                whole_labels(data["label_int"].item(), f"File {path}", pixels.shape[1], 9)
+            )
     return np.concatenate(images), np.concatenate(labels)
 
 
