@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from scae.models import StackedCapsuleAutoencoder
 from scae.models.layers import CapsuleMLP
 from scae.models.object_decoder import BaselineDecoder, ObjectDecoder
-from scae.models.part_encoder import AttentionPooling, AveragePooling, FullyConnected, PartEncoder
+from scae.models.part_encoder import AttentionPooling, LinearPooling, PartEncoder
 from scae.models.set_transformer import (
     InducedSelfAttentionBlock,
     MultiHeadAttention,
@@ -118,12 +118,12 @@ def part_encoder(module: PartEncoder, v: Variables) -> Pairs:
         pairs.append((layer.weight, v[f"{name}/w"].transpose(3, 2, 0, 1)))
         pairs.append((layer.bias, v[f"{name}/b"]))
     pool, root = module.pool, "capsule_image_encoder"
-    if isinstance(pool, FullyConnected):
+    if isinstance(pool, LinearPooling) and not pool.average:
         return pairs + linear(pool.project, v, f"{root}/linear")
     position = v[f"{root}/add/b"]
     pairs.append((pool.position, position.reshape(-1, position.shape[-1])))
     weight, bias = v[f"{root}/conv_2d/w"][0, 0], v[f"{root}/conv_2d/b"]
-    if isinstance(pool, AveragePooling):
+    if isinstance(pool, LinearPooling):
         return [*pairs, (pool.project.weight, weight.T), (pool.project.bias, bias)]
     assert isinstance(pool, AttentionPooling)
     parts = pool.weight.shape[0]

@@ -10,6 +10,7 @@ import torch
 # Parameters of glibc's mallopt: see `man mallopt`.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 MAX_BYTES = 1 << 30
+BLOCKS = 16
 
 
 @cache
@@ -17,13 +18,19 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="scae-kernel")
 
 
-def run_blocks(block: Callable[[int], None], count: int) -> None:
-    """block(0) to block(count - 1) on all threads, this one included; kernels free the GIL."""
+def run_blocks(block: Callable[[int, int, int], None], total: int, smallest: int) -> None:
+    """block(number, first, last) for parts of range(total), on all threads, this one included.
+
+    Up to BLOCKS parts, whatever the number of threads, none below `smallest` but the last:
+    results added up block by block do not depend on scheduling. Kernels free the GIL.
+    """
+    size = max(smallest, -(-total // BLOCKS))
+    count = -(-total // size)
     remaining = iter(range(count))
 
     def work() -> None:
         for n in remaining:  # advancing a range iterator is atomic: each block is done once
-            block(n)
+            block(n, n * size, min((n + 1) * size, total))
 
     helpers = min(torch.get_num_threads(), count) - 1
     futures: list[Future[None]] = []

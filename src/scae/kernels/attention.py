@@ -15,8 +15,6 @@ from torch import Tensor
 from scae.kernels import run_blocks
 from scae.kernels.jit import entry, exp
 
-BLOCKS = 16
-"""A large batch of sets is cut into this many blocks, whatever the number of threads."""
 SMALL = 1 << 23
 """Multiply-adds below which waking a second thread costs more than it saves."""
 
@@ -91,9 +89,8 @@ def attend_backward(first, last, qkv, starts, squares, heads, weights, upstream,
                         gradient[begin + j, k + c] += to_logit * qkv[begin + i, q + c]
 
 
-def _blocks(sets: int, work: int) -> list[tuple[int, int]]:
-    size = sets if work < SMALL else -(-sets // BLOCKS)
-    return [(first, min(first + size, sets)) for first in range(0, sets, size)]
+def _smallest(sets: int, work: int) -> int:
+    return sets if work < SMALL else 1
 
 
 class PackedAttention(torch.autograd.Function):
@@ -110,10 +107,11 @@ class PackedAttention(torch.autograd.Function):
         squares = np.concatenate([[0], np.cumsum(np.diff(where) ** 2)])
         out = np.empty((len(x), x.shape[1] // 3), x.dtype)
         weights = np.empty((heads, squares[-1]), x.dtype)
-        blocks = _blocks(len(where) - 1, weights.size * x.shape[1])
+        sets = len(where) - 1
         run_blocks(
-            lambda n: attend_forward(*blocks[n], x, where, squares, heads, out, weights),
-            len(blocks),
+            lambda _, *some: attend_forward(*some, x, where, squares, heads, out, weights),
+            sets,
+            _smallest(sets, weights.size * x.shape[1]),
         )
         ctx.save_for_backward(qkv, starts)
         ctx.heads, ctx.squares, ctx.weights = heads, squares, weights
@@ -126,11 +124,11 @@ class PackedAttention(torch.autograd.Function):
         x, where = np.ascontiguousarray(qkv.detach().numpy()), starts.numpy()
         above = np.ascontiguousarray(upstream.numpy())
         gradient = np.zeros_like(x)
-        blocks = _blocks(len(where) - 1, ctx.weights.size * x.shape[1])
+        arrays = x, where, ctx.squares, ctx.heads, ctx.weights, above, gradient
+        sets = len(where) - 1
         run_blocks(
-            lambda n: attend_backward(
-                *blocks[n], x, where, ctx.squares, ctx.heads, ctx.weights, above, gradient
-            ),
-            len(blocks),
+            lambda _, *some: attend_backward(*some, *arrays),
+            sets,
+            _smallest(sets, ctx.weights.size * x.shape[1]),
         )
         return torch.from_numpy(gradient), None, None

@@ -1,14 +1,12 @@
 """How inner loops are compiled, and the exponential that they use."""
 
 import hashlib
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, no_type_check
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba import njit
 
 # Sums may be reordered and multiply-adds contracted; infinities and NaN keep their meaning.
 _OPTIONS: dict[str, Any] = {
@@ -34,12 +32,6 @@ def entry(function: Callable[..., Any]) -> Any:
         return njit(**_OPTIONS)(function)
 
 
-@no_type_check
-def exp(x):
-    """exp(x) for x <= 0."""
-    return math.exp(x)
-
-
 _LOG2E = np.float32(1.4426950408889634)
 _LOWEST = np.float32(-126.0)
 _HALF = np.float32(0.5)
@@ -50,20 +42,17 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
 )
 
 
-@overload(exp, jit_options=_OPTIONS)
+@compiled
 @no_type_check
-def _overload_exp(x):
-    if x != types.float32:
-        return lambda x: math.exp(x)
+def exp(x):
+    """exp(x) of a float32 x <= 0.
 
-    # math.exp is a library call per number; these are a dozen instructions on eight at a time.
-    def fast(x):
-        t = max(x * _LOG2E, _LOWEST)
-        n = np.int32(t - _HALF)
-        f = t - np.float32(n)
-        p = _C5 + f * _C6
-        p = _C3 + f * (_C4 + f * p)
-        p = _C0 + f * (_C1 + f * (_C2 + f * p))
-        return p * np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32)
-
-    return fast
+    math.exp is a library call per number; these are a dozen instructions on eight at a time.
+    """
+    t = max(x * _LOG2E, _LOWEST)
+    n = np.int32(t - _HALF)
+    f = t - np.float32(n)
+    p = _C5 + f * _C6
+    p = _C3 + f * (_C4 + f * p)
+    p = _C0 + f * (_C1 + f * (_C2 + f * p))
+    return p * np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32)

@@ -108,16 +108,9 @@ class ConstellationAutoencoder(nn.Module):
                 min_scale=BASELINE_MIN_SCALE if config.min_scale is None else config.min_scale,
             )
 
-    def template_parameters(self) -> list[nn.Parameter]:
-        """Points have no templates."""
-        return []
-
-    def part_parameters(self) -> list[nn.Parameter]:
-        """Points are given, so there is no part level."""
-        return []
-
-    def object_parameters(self) -> list[nn.Parameter]:
-        return list(self.parameters())
+    def parameter_levels(self) -> dict[str, list[nn.Parameter]]:
+        """Points are given, so there are neither templates nor a part level."""
+        return {"objects": list(self.parameters())}
 
     def frame(
         self, points: Float[Tensor, "batch points 2"], presence: Float[Tensor, "batch points"]

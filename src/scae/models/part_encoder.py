@@ -108,14 +108,22 @@ class AttentionPooling(nn.Module):
         return table.transpose(0, 1)
 
 
-class AveragePooling(nn.Module):
-    """The CONV encoder of the ablation: one feature map per parameter, global average."""
+class LinearPooling(nn.Module):
+    """Two encoders of the ablation: one linear layer makes the parameters of all parts.
 
-    def __init__(self, channels: int, size: tuple[int, int], parts: int, outputs: int):
+    CONV (`average`): of the mean over positions, as one feature map per parameter averaged
+    would give, for the mean commutes with a 1x1 convolution. LINEAR: of everything.
+    """
+
+    def __init__(
+        self, channels: int, size: tuple[int, int], parts: int, outputs: int, average: bool
+    ):
         super().__init__()
-        self.parts = parts
-        self.position = nn.Parameter(torch.zeros(size[0] * size[1], channels))
-        self.project = linear(channels, parts * outputs)
+        self.parts, self.average = parts, average
+        positions = size[0] * size[1]
+        if average:
+            self.position = nn.Parameter(torch.zeros(positions, channels))
+        self.project = linear(channels if average else positions * channels, parts * outputs)
 
     def output_bias(self) -> Float[Tensor, "parts outputs"]:
         return self.project.bias.unflatten(0, (self.parts, -1))
@@ -123,25 +131,8 @@ class AveragePooling(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch positions channels"]
     ) -> Float[Tensor, "batch parts outputs"]:
-        pooled = (x + self.position).mean(1)  # (B, channels): the mean commutes with the 1x1
+        pooled = (x + self.position).mean(1) if self.average else x.flatten(1)
         return self.project(pooled).unflatten(-1, (self.parts, -1))
-
-
-class FullyConnected(nn.Module):
-    """The LINEAR encoder of the ablation: all positions and channels into one linear layer."""
-
-    def __init__(self, channels: int, size: tuple[int, int], parts: int, outputs: int):
-        super().__init__()
-        self.parts = parts
-        self.project = linear(size[0] * size[1] * channels, parts * outputs)
-
-    def output_bias(self) -> Float[Tensor, "parts outputs"]:
-        return self.project.bias.unflatten(0, (self.parts, -1))
-
-    def forward(
-        self, x: Float[Tensor, "batch positions channels"]
-    ) -> Float[Tensor, "batch parts outputs"]:
-        return self.project(x.flatten(1)).unflatten(-1, (self.parts, -1))
 
 
 class PartEncoder(nn.Module):
@@ -159,9 +150,7 @@ class PartEncoder(nn.Module):
                 *shape, released=config.attention_pooling == "released"
             )
         else:
-            self.pool = (AveragePooling if config.part_encoder == "conv" else FullyConnected)(
-                *shape
-            )
+            self.pool = LinearPooling(*shape, average=config.part_encoder == "conv")
         with torch.no_grad():
             bias = self.pool.output_bias()  # (M, outputs): pose, features, presence
             bias[:, :2] += config.part_scale_init

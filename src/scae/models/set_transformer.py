@@ -58,9 +58,6 @@ class MultiHeadAttention(nn.Module):
         self.value = linear(width, inner)
         self.output = linear(inner, width)
 
-    def split(self, x: Float[Tensor, "batch n inner"]) -> Float[Tensor, "batch heads n d"]:
-        return x.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2)
-
     def bias(
         self, presence: Float[Tensor, "batch keys"] | None
     ) -> Float[Tensor, "batch 1 1 keys"] | None:
@@ -74,25 +71,19 @@ class MultiHeadAttention(nn.Module):
         bias = torch.cat([self.query.bias, self.key.bias, self.value.bias])
         return F.linear(x, weight, bias)
 
-    def project(
-        self,
-        queries: Float[Tensor, "batch queries width"],
-        keys: Float[Tensor, "batch keys width"],
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values; one matrix product where both inputs are the same set."""
-        if queries is keys:
-            q, k, v = self.project_once(keys).chunk(3, -1)
-        else:
-            q, k, v = self.query(queries), self.key(keys), self.value(keys)
-        return self.split(q), self.split(k), self.split(v)  # each (B, heads, n, d)
-
     def forward(
         self,
         queries: Float[Tensor, "batch queries width"],
         keys: Float[Tensor, "batch keys width"],
         presence: Float[Tensor, "batch keys"] | None = None,
     ) -> Float[Tensor, "batch queries width"]:
-        q, k, v = self.project(queries, keys)
+        if queries is keys:  # one matrix product
+            projected = self.project_once(keys).chunk(3, -1)
+        else:
+            projected = self.query(queries), self.key(keys), self.value(keys)
+        q, k, v = (
+            x.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2) for x in projected
+        )  # each (B, heads, n, d)
         bias = self.bias(presence)
         # Written out: for sets of a few dozen elements fused attention is slower. It also keeps
         # log-sum-exp, which at the mask's -1e32 cannot tell n keys from one.
@@ -121,15 +112,10 @@ class SelfAttentionBlock(nn.Module):
         self.out = linear(2 * width, width)
         self.norm2 = nn.LayerNorm(width) if layer_norm else nn.Identity()
 
-    def attend(
-        self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None
-    ) -> Float[Tensor, "batch n width"]:
-        return self.attention(x, x, presence)
-
     def forward(
         self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n width"]:
-        return self.finish(self.attend(x, presence) + x, presence)
+        return self.finish(self.attention(x, x, presence) + x, presence)
 
     def packed(
         self, h: Float[Tensor, "total width"], packing: Packing
@@ -160,11 +146,11 @@ class InducedSelfAttentionBlock(SelfAttentionBlock):
         super().__init__(width, heads, layer_norm, presence)
         self.points = nn.Parameter(glorot_uniform_(torch.empty(points, width), points, width))
 
-    def attend(
-        self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None
+    def forward(
+        self, x: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch n width"]:
         points = self.points.expand(x.shape[0], -1, -1)
-        return self.attention(x, self.attention(points, x))
+        return self.finish(self.attention(x, self.attention(points, x)) + x, presence)
 
 
 @dataclass(frozen=True)
@@ -195,11 +181,6 @@ class AttentionPooling(nn.Module):
         self.fold = heads * width <= output
 
     def forward(
-        self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
-    ) -> Float[Tensor, "batch outputs output"]:
-        return self.folded(h, presence).full() if self.fold else self.plain(h, presence)
-
-    def plain(
         self, h: Float[Tensor, "batch n width"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch outputs output"]:
         """The definition, projection by projection."""
@@ -253,7 +234,8 @@ class SetTransformer(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None = None
     ) -> Float[Tensor, "batch outputs output"]:
-        return self.pool(*self.transform(x, presence))
+        encoding = self.factors(x, presence)
+        return encoding.full() if isinstance(encoding, LinearEncoding) else encoding
 
     def factors(
         self, x: Float[Tensor, "batch n inputs"], presence: Float[Tensor, "batch n"] | None = None

@@ -75,21 +75,20 @@ class StackedCapsuleAutoencoder(nn.Module):
             dummy = torch.empty(config.parts, 2, 3)
             self.dummy_vote = nn.Parameter(glorot_uniform_(dummy, config.parts, POSE))
 
-    def template_parameters(self) -> list[nn.Parameter]:
-        """Pixels, alpha and background: single numbers with far to go, unlike weights."""
-        return self.templates.pixel_parameters()
+    def parameter_levels(self) -> dict[str, list[nn.Parameter]]:
+        """Parameters by what they belong to, each level with its own learning rate.
 
-    def part_parameters(self) -> list[nn.Parameter]:
-        """The rest of the part level: its encoder and the colours."""
-        pixels = {id(parameter) for parameter in self.template_parameters()}
-        level = [*self.part_encoder.parameters(), *self.templates.parameters()]
-        return [parameter for parameter in level if id(parameter) not in pixels]
-
-    def object_parameters(self) -> list[nn.Parameter]:
-        """Object encoder and decoder."""
-        lower = [*self.part_encoder.parameters(), *self.templates.parameters()]
-        known = {id(parameter) for parameter in lower}
-        return [parameter for parameter in self.parameters() if id(parameter) not in known]
+        Templates are pixels, alpha and background: single numbers with far to go, unlike the
+        weights of the part level, to which the colours belong, and of the object level.
+        """
+        levels: dict[str, list[nn.Parameter]] = {"templates": [], "parts": [], "objects": []}
+        for name, parameter in self.named_parameters():
+            if name.startswith(("part_encoder.", "templates.color_")):
+                levels["parts"].append(parameter)
+            else:
+                level = "templates" if name.startswith("templates.") else "objects"
+                levels[level].append(parameter)
+        return levels
 
     def object_input(
         self, parts: PartCapsules, colors: Float[Tensor, "batch parts channels"]

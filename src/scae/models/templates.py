@@ -73,11 +73,6 @@ class Templates(nn.Module):
     def has_colors(self) -> bool:
         return self.config.colors and self.config.special_features > 0
 
-    def pixel_parameters(self) -> list[nn.Parameter]:
-        """All but the weights of the colour MLP."""
-        named = self.named_parameters()
-        return [parameter for name, parameter in named if not name.startswith("color_")]
-
     def templates(self) -> Float[Tensor, "parts channels size size"]:
         """Uncoloured templates in [0, 1]."""
         return NONLINEARITY[self.config.template_nonlinearity](self.logits)

@@ -9,14 +9,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from scae.kernels import run_blocks
+from scae.kernels import BLOCKS, run_blocks
 from scae.rendering import sweep
 from scae.rendering.coverage import PAD
 
-BLOCKS = 16
-"""A batch is cut into this many blocks (of 8 images or more), whatever the number of threads:
-each has its own gradient sums, added in order, so results do not depend on scheduling."""
 MIN_IMAGES = 8
+"""Fewer images than this are not worth a thread."""
 MAX_SPREAD = 60.0
 
 Gradients = tuple[Tensor | None, ...]
@@ -87,21 +85,19 @@ def sweep_batch(
     planes, tint = _padded(T, a), np.ascontiguousarray(c.swapaxes(1, 2))
     mild, shift = _exponentials_are_safe(y, T, c, a, s, printed)
     batch = len(y)
-    size = max(MIN_IMAGES, -(-batch // BLOCKS))
-    starts = range(0, batch, size)
     value = np.empty(batch)
     g_pose, g_presence, g_tint = (np.empty_like(x) for x in (theta, d, tint))
-    g_planes = np.zeros((len(starts), *planes.shape), planes.dtype)
-    g_scalars = np.zeros((len(starts), len(s)))
+    g_planes = np.zeros((BLOCKS, *planes.shape), planes.dtype)
+    g_scalars = np.zeros((BLOCKS, len(s)))
 
-    def block(n: int) -> None:
+    def block(n: int, first: int, last: int) -> None:
         sweep.render_images(
-            starts[n], min(starts[n] + size, batch), y, theta, d, planes, tint, s, printed,
+            first, last, y, theta, d, planes, tint, s, printed,
             a is None, mild, planes.dtype.type(shift), with_gradients, value, g_pose, g_presence,
             g_tint, g_planes[n], g_scalars[n],
         )  # fmt: skip
 
-    run_blocks(block, len(starts))
+    run_blocks(block, batch, MIN_IMAGES)
     if not with_gradients:
         return torch.from_numpy(value), ()
     inside = g_planes.sum(0)[:, :, PAD:-PAD, PAD:-PAD]  # (planes, parts, height, width)

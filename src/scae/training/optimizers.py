@@ -66,14 +66,10 @@ def build_optimizer(model: CapsuleModel, config: OptimizerConfig, batch: int) ->
     ``batch`` is the number of examples per update over all processes: the paper's
     epsilon, (10 * batch)^-2, depends on it.
     """
-    levels = {
-        "templates": (model.template_parameters(), config.template_lr),
-        "parts": (model.part_parameters(), 1.0),
-        "objects": (model.object_parameters(), config.object_lr),
-    }
+    factors = {"templates": config.template_lr, "parts": 1.0, "objects": config.object_lr}
     groups = [
-        {"name": name, "params": parameters, "lr": config.lr * factor}
-        for name, (level, factor) in levels.items()
+        {"name": name, "params": parameters, "lr": config.lr * factors[name]}
+        for name, level in model.parameter_levels().items()
         if (parameters := [p for p in level if p.requires_grad])
     ]
     if config.name == "rmsprop":
