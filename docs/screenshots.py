@@ -71,6 +71,7 @@ def take(browser: Browser, images: str, points: str) -> None:
             page.wait_for_timeout(500)
             if page.locator("#capsules .object").count() > 1:
                 break
+        page.wait_for_selector("#notice", state="hidden")  # what it said of scenes before
         save(page, "points")
 
 
