@@ -167,7 +167,7 @@ def test_a_cell_is_resumed_scored_and_cleaned_up(
         return SimpleNamespace(model=None, steps=3, seconds=7200.0)
 
     def evaluate(model: Any, experiment: Any, dataset: str | None, **_: Any) -> Any:
-        return SimpleNamespace(to_dict=lambda: scores(0.9) | {"confusion": {}})
+        return scores(0.9) | {"confusion": {}}
 
     monkeypatch.setattr(cell, "train", train)
     monkeypatch.setattr(cell, "evaluate", evaluate)
