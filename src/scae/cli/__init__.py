@@ -34,8 +34,8 @@ Examples, one of each command:
 
 `scae COMMAND --help` explains a command, `scae train PRESET --help` lists every
 option with the paper's value. A model is a run folder, a weights file or the
-name of a shipped model (mnist, digits, constellation). With --json a command
-prints nothing but JSON."""
+name of a shipped model (mnist, mnist40, digits, constellation). With --json a
+command prints nothing but JSON."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
