@@ -87,7 +87,7 @@ def curve(run: Path, path: Path, data_dir: Path | None = None) -> list[Row]:
         model.load_state_dict({name.removeprefix("model."): x for name, x in weights})
         seconds = state["callbacks"]["Timer"]["time_elapsed"]["train"]
         found = scores(model, experiment, data_dir)
-        rows[step] = {"step": step, "minutes": round(seconds / 60, 2)}
+        rows[step] = {"step": step, "minutes": round(seconds / 60, 4)}
         rows[step] |= {name: round(value, 5) for name, value in found.items()}
         print(*(f"{name} {value:g}" for name, value in rows[step].items()), flush=True)
         text = io.StringIO()
